@@ -60,7 +60,12 @@ type Client struct {
 	events    *clientEvents
 	logged    *clientLog // by the goroutines that connect
 
-	clientEnd
+	// closed is done as soon as Close was called, before anything else is closed, with
+	// errClientClosed as its cause.
+	closed    context.Context
+	setClosed context.CancelCauseFunc
+	closing   atomic.Bool   // set by the first Close
+	gone      chan struct{} // closed by the first Close when it is through
 
 	hooksMu sync.Mutex
 	hooks   map[*func()]struct{} // guarded by hooksMu; see OnClose
@@ -69,16 +74,6 @@ type Client struct {
 	ready     chan struct{} // closed by onEvent, at the first session
 	readyOnce sync.Once
 	zkEvents  <-chan zk.Event // onEvent has had each; closed when zk's loop has ended
-}
-
-// A clientEnd is the end of a Client, by Close.
-type clientEnd struct {
-	// closed is done as soon as Close was called, before anything else is closed, with
-	// errClientClosed as its cause.
-	closed    context.Context
-	setClosed context.CancelCauseFunc
-	closing   atomic.Bool   // set by the first Close
-	gone      chan struct{} // closed by the first Close when it is through
 }
 
 // Connect opens a session, and returns when it is established and the credentials are
@@ -175,9 +170,8 @@ func newClient(
 		existing: settings.existing,
 		tick:     settings.tick, log: settings.log,
 		events: newClientEvents(settings, timeout), hooks: map[*func()]struct{}{},
-		ready: make(chan struct{}),
+		ready: make(chan struct{}), gone: make(chan struct{}),
 	}
-	c.gone = make(chan struct{})
 	c.closed, c.setClosed = context.WithCancelCause(context.Background())
 	return c
 }
@@ -260,15 +254,11 @@ func (c *Client) insist(ctx context.Context, call func() error) error {
 // clientMayRetry reports whether err says no more than that the connection, the session
 // or a parent znode went away under the call.
 func clientMayRetry(err error) bool {
-	for _, passing := range []error{
+	passing := []error{
 		zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrSessionExpired, zk.ErrSessionMoved,
 		zk.ErrClosing, zk.ErrNoNode,
-	} {
-		if errors.Is(err, passing) {
-			return true
-		}
 	}
-	return false
+	return slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
 }
 
 // over tells why nothing more goes through the client, or never has.
@@ -505,7 +495,7 @@ type clientSettings struct {
 	chrootACL []zk.ACL
 	existing  bool // WithExistingChroot was given
 
-	observer func(SessionEvent) // nil: there is none
+	observers []func(SessionEvent)
 }
 
 func newClientSettings(opts []ClientOption) (*clientSettings, error) {
@@ -610,11 +600,8 @@ func WithMaxReply(bytes int) ClientOption {
 // WithServerTick does for one lock.
 func WithClientServerTick(d time.Duration) ClientOption {
 	return setter[clientSettings](func(s *clientSettings) error {
-		if d <= 0 {
-			return fmt.Errorf("WithClientServerTick: %v is not positive", d)
-		}
 		s.tick = d
-		return nil
+		return positive("WithClientServerTick", d)
 	})
 }
 

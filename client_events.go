@@ -26,17 +26,7 @@ const (
 
 // String returns the kind in words.
 func (k SessionEventKind) String() string {
-	switch k {
-	case SessionConnected:
-		return "connected"
-	case SessionDisconnected:
-		return "disconnected"
-	case SessionExpired:
-		return "expired"
-	case SessionClosed:
-		return "closed"
-	}
-	return "unknown"
+	return word(int(k), "connected", "disconnected", "expired", "closed")
 }
 
 // A SessionEvent is a change of a Client's session, for metrics and logs.
@@ -59,14 +49,7 @@ func WithClientObserver(f func(SessionEvent)) ClientOption {
 		if f == nil {
 			return errors.New("WithClientObserver: observer is nil")
 		}
-		if first := s.observer; first != nil {
-			s.observer = func(e SessionEvent) {
-				first(e)
-				f(e)
-			}
-			return nil
-		}
-		s.observer = f
+		s.observers = append(s.observers, f)
 		return nil
 	})
 }
@@ -75,10 +58,10 @@ func WithClientObserver(f func(SessionEvent)) ClientOption {
 // and tells it on another.
 type clientEvents struct {
 	// Set before anybody else has it.
-	observer func(SessionEvent) // nil: there is none
-	log      *slog.Logger
-	asked    time.Duration // the session timeout that Connect was given
-	told     chan struct{} // closed when the last one was told
+	observers []func(SessionEvent)
+	log       *slog.Logger
+	asked     time.Duration // the session timeout that Connect was given
+	told      chan struct{} // closed when the last one was told
 
 	mu        sync.Mutex     // guards what follows; not held while anything is told
 	last      SessionEvent   // of those in which the session has changed; zero before
@@ -90,7 +73,7 @@ type clientEvents struct {
 
 func newClientEvents(s *clientSettings, asked time.Duration) *clientEvents {
 	return &clientEvents{
-		observer: s.observer, log: s.log, asked: asked,
+		observers: s.observers, log: s.log, asked: asked,
 		told: make(chan struct{}), more: make(chan struct{}, 1),
 	}
 }
@@ -185,20 +168,20 @@ func (c *clientEvents) notify() {
 				c.logGranted(e)
 				granted = e.Timeout
 			}
-			if c.observer != nil {
-				c.observe(e)
-			}
+			c.observe(e)
 		}
 	}
 }
 
-// observe calls the observer, which may end its goroutine: the next one is told all the
-// same.
+// observe calls the observers, which may end their goroutine: they are told the next
+// event all the same.
 func (c *clientEvents) observe(e SessionEvent) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.observer(e)
+		for _, f := range c.observers {
+			f(e)
+		}
 	}()
 	<-done
 }

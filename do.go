@@ -8,42 +8,39 @@ import (
 )
 
 // A DoOption changes how Do and Acquire acquire. Only this package has such options.
-type DoOption interface{ set(s *doSettings) error }
-
-type doSettings struct {
-	bounded bool
-	within  time.Duration
-}
+type DoOption interface{ set(l *bound) error }
 
 // WaitAtMost limits the wait of Do and Acquire to d; 0 or less is a single attempt, as in
 // AcquireTimeout. The last one given counts.
 func WaitAtMost(d time.Duration) DoOption {
-	return setter[doSettings](func(s *doSettings) error {
-		s.bounded, s.within = true, d
+	return setter[bound](func(l *bound) error {
+		*l = newBound(d)
 		return nil
 	})
 }
 
-// newDoSettings checks what Do and Acquire are given, before anything is acquired.
-func newDoSettings(
+// newDo checks what Do and Acquire are given, before anything is acquired.
+func newDo(
 	ctx context.Context, op string, lock InterProcessLock, opts []DoOption,
-) (s doSettings, err error) {
+) (a acquisition, err error) {
+	var within bound
 	switch {
 	case ctx == nil:
-		return s, fmt.Errorf("recipes: %s: %w", op, errNilCtx)
+		err = errNilCtx
 	case isNil(lock):
-		return s, fmt.Errorf("recipes: %s: lock is nil", op)
-	case len(opts) == 0:
-		return s, nil
+		err = errors.New("lock is nil")
+	case len(opts) > 0:
+		within, err = boundOf(opts)
 	}
-	return s.with(op, opts)
+	if err != nil {
+		return a, fmt.Errorf("recipes: %s: %w", op, err)
+	}
+	return newAcquisition(ctx, within), nil
 }
 
-func (s doSettings) with(op string, opts []DoOption) (doSettings, error) {
-	if err := apply(&s, opts); err != nil {
-		return s, fmt.Errorf("recipes: %s: %w", op, err)
-	}
-	return s, nil
+func boundOf(opts []DoOption) (l bound, err error) {
+	err = apply(&l, opts)
+	return l, err
 }
 
 // Do acquires lock, calls fn and releases the lock, even if fn panics or calls
@@ -67,19 +64,20 @@ func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
 ) (err error) {
-	settings, err := newDoSettings(ctx, "Do", lock, opts)
+	a, err := newDo(ctx, "Do", lock, opts)
 	switch {
 	case err != nil:
 		return err
 	case fn == nil:
 		return errors.New("recipes: Do: fn is nil")
 	}
-	hold, err := lock.acquire(newAcquisition(ctx, settings.limit()))
+	hold, err := lock.core().acquire(a)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if released := untold(hold.Release(ctx), err, hold); released != nil {
+		l, _ := hold.end()
+		if released := l.finish(ctx, err); released != nil {
 			err = errors.Join(err, released)
 		}
 	}()
@@ -87,50 +85,6 @@ func Do(
 		return fmt.Errorf("recipes: Do: %w", errReleasedAtOnce)
 	}
 	return fn(hold.context(ctx).Context, hold)
-}
-
-func (s *doSettings) limit() bound {
-	if !s.bounded {
-		return bound{}
-	}
-	return newBound(s.within)
-}
-
-// untold returns err without the losses of hold that told tells already.
-func untold(err, told error, hold *Hold) error {
-	if err == nil || told == nil {
-		return err
-	}
-	for _, g := range append(hold.each(), hold.grant) {
-		if loss := g.err(); loss != nil && errors.Is(told, loss) {
-			err = without(err, loss)
-		}
-	}
-	return err
-}
-
-// without returns err, nil where it tells nothing but loss, and less where it joins loss
-// with others.
-func without(err, loss error) error {
-	if err == loss { //nolint:errorlint // this very value: the tree is taken apart
-		return nil
-	}
-	switch e := err.(type) { //nolint:errorlint // likewise
-	case interface{ Unwrap() error }:
-		if inner := e.Unwrap(); inner != nil && without(inner, loss) == nil {
-			return nil
-		}
-	case interface{ Unwrap() []error }:
-		if !errors.Is(err, loss) {
-			return err
-		}
-		var others []error
-		for _, inner := range e.Unwrap() {
-			others = append(others, without(inner, loss))
-		}
-		return errors.Join(others...)
-	}
-	return err
 }
 
 // Acquire acquires lock and returns the hold, which [Hold.Release] releases, on any
@@ -145,13 +99,12 @@ func without(err, loss error) error {
 func Acquire(
 	ctx context.Context, lock InterProcessLock, opts ...DoOption,
 ) (*Hold, error) {
-	settings, err := newDoSettings(ctx, "Acquire", lock, opts)
+	a, err := newDo(ctx, "Acquire", lock, opts)
 	if err != nil {
 		return nil, err
 	}
-	a := newAcquisition(ctx, settings.limit())
 	a.fresh = true
-	hold, err := lock.acquire(a)
+	hold, err := lock.core().acquire(a)
 	if err != nil {
 		return nil, err
 	}

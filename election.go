@@ -52,22 +52,13 @@ func (e *election) as() caller { return caller{naming: &e.candidate} }
 
 // elect joins the queue and waits until the candidate leads.
 func (e *election) elect(ctx context.Context) (*Hold, error) {
-	term, err := e.lock.acquireBare(acquisition{caller: e.as(), ctx: ctx})
+	term, err := e.lock.acquire(acquisition{caller: e.as(), ctx: ctx})
 	if err != nil {
 		return nil, err
 	}
-	term.keeper = termKeeper{e.lock.path}
+	term.kept = errTerm
 	return term, nil
 }
-
-// A termKeeper is the keeper of a term, which the election alone ends.
-type termKeeper struct{ path string }
-
-// end implements keeper.
-func (k termKeeper) end(*Hold) leaving { return leaving{path: k.path, err: errTerm} }
-
-// stay implements keeper: nobody else is the candidate.
-func (termKeeper) stay() (stay, *book) { return stay{}, nil }
 
 var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return from "+
 	"lead, or call LeaderLatch.Close", ErrNotOwner)
@@ -75,17 +66,13 @@ var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return 
 // stepDown ends a term, and waits for that as Release does: ErrLockLost says that it had
 // ended before, and ErrNotOwner that there was none.
 func (e *election) stepDown(ctx context.Context) error {
-	c := e.as()
-	l := e.lock.releaseYoungest(&c)
+	l := releaseYoungest(e.lock, e.as())
 	l.path = "" // whose error is completed by the caller
-	return l.finish(ctx)
+	return l.finish(ctx, nil)
 }
 
 // term returns the candidate's term, lost or not; nil: there is none.
-func (e *election) term() *Hold {
-	c := e.as()
-	return e.lock.holdOf(&c)
-}
+func (e *election) term() *Hold { return e.lock.youngest(e.as()) }
 
 // leads tells whether the candidate leads, as far as this process knows.
 func (e *election) leads() bool {
@@ -115,31 +102,31 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 		leader, err := e.lookAtHead(ctx, s, members)
 		switch {
 		case err == nil:
-			return leader, leader.Node != "", nil
+			return leader.Participant, leader.Node != "", nil
 		case !errors.Is(err, observe.ErrMoved):
 			return Participant{}, false, wrapAsked("leader of", e.lock.path, err)
 		}
 	}
 }
 
-// lookAtHead returns the first of the members, the zero Participant where there is none,
-// and observe.ErrMoved where it has left meanwhile. Directories only look like members.
+// lookAtHead returns the first of the members, the zero one if there is none,
+// and observe.ErrMoved if it has left meanwhile. Directories only look like members.
 func (e *election) lookAtHead(
 	ctx context.Context, s *zkconn.Conn, members []seqname.Name,
-) (Participant, error) {
+) (reading, error) {
 	for _, m := range members {
 		head, err := lookAt(s, e.lock.queue.Path(m)).Wait(ctx)
 		switch {
 		case err == nil:
 			head.Kind, head.Holding = kindBy(m.Kind), true
-			return head.Participant, nil
+			return head, nil
 		case errors.Is(err, zk.ErrNoNode):
-			return Participant{}, observe.ErrMoved
+			return reading{}, observe.ErrMoved
 		case !errors.Is(err, errDirectory):
-			return Participant{}, err
+			return reading{}, err
 		}
 	}
-	return Participant{}, nil
+	return reading{}, nil
 }
 
 // Leaders is LeaderSelector.Leaders.
@@ -151,7 +138,7 @@ func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 		}
 		s := zkconn.Use(e.lock.conn, e.lock.config)
 		defer s.Release()
-		told, last := false, Participant{}
+		told, last := false, reading{}
 		err := e.lock.queue.Observed().FollowHead(ctx, s, func(
 			ctx context.Context, members []seqname.Name,
 		) (more bool, err error) {
@@ -160,7 +147,7 @@ func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 				return true, err
 			}
 			told, last = true, leader
-			return yield(leader, nil), nil
+			return yield(leader.Participant, nil), nil
 		})
 		if err != nil && ctx.Err() == nil {
 			yield(Participant{}, wrapAsked("leaders of", e.lock.path, err))

@@ -92,6 +92,10 @@ func explained(path string, err error) error {
 // errNotHeld is the ErrNotOwner of a lock that has no owner, as far as one value knows.
 var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwner)
 
+// errAnothers is that of a lock that another owner has acquired, and not released.
+var errAnothers = fmt.Errorf("%w: another owner acquired it through this value, see "+
+	"WithOwner", ErrNotOwner)
+
 // wrap adds operation and path to err, which it keeps.
 func wrap(operation, path string, err error) error {
 	return fmt.Errorf("recipes: %s %s: %w", operation, path, explained(path, err))
@@ -114,9 +118,22 @@ func refuse(operation, path string, err error) error {
 	return wrap(operation, path, err)
 }
 
-// lost is what a hold of path tells that ended by cause.
-func lost(path string, cause error) error {
-	return fmt.Errorf("%w: %s: %w", ErrLockLost, path, cause)
+// A loss is what a hold of a znode tells that ended by cause.
+type loss struct {
+	path  string
+	cause error
+}
+
+func (l *loss) Error() string {
+	return fmt.Sprintf("%v: %s: %v", ErrLockLost, l.path, l.cause)
+}
+
+func (l *loss) Unwrap() []error { return []error{ErrLockLost, l.cause} }
+
+// isTold tells whether err is about a loss that told tells already.
+func isTold(err, told error) bool {
+	var l *loss
+	return errors.As(err, &l) && errors.Is(told, l)
 }
 
 var (

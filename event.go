@@ -24,21 +24,15 @@ const (
 
 // String returns the kind in words.
 func (k EventKind) String() string {
-	switch k {
-	case EventQueued:
-		return "queued"
-	case EventAcquired:
-		return "acquired"
-	case EventTimedOut:
-		return "timed out"
-	case EventFailed:
-		return "failed"
-	case EventReleased:
-		return "released"
-	case EventLost:
-		return "lost"
+	return word(int(k), "queued", "acquired", "timed out", "failed", "released", "lost")
+}
+
+// word returns that of a kind, which counts from 1.
+func word(kind int, words ...string) string {
+	if kind < 1 || kind > len(words) {
+		return "unknown"
 	}
-	return "unknown"
+	return words[kind-1]
 }
 
 // An Event is one step of one acquisition, for metrics, traces and logs.

@@ -25,21 +25,15 @@ import (
 type Hold struct {
 	*grant // what was acquired; nil of the zero Hold
 
-	keeper keeper // of its record; set before anybody has the hold
+	// Where its record is, and whose it is: set before anybody has the hold. Both are nil
+	// of a lease and of a znode, which are nobody's; a multi lock's is its members'.
+	book *book
+	of   *stay // what it points to is guarded by book.mu
 
 	mu    sync.Mutex // guards what follows
 	until int64      // Until at its release, in Unix nanoseconds; 0: it was not released
 	above *Hold      // the record of a multi lock that owns it; nil: none
 	ctxs  *heldContext
-}
-
-// A keeper keeps the records of an owner, or of a lock.
-type keeper interface {
-	// end ends the record of h, if that has not ended yet, and begins to release what
-	// nobody else holds. It touches nothing else.
-	end(h *Hold) leaving
-	// stay is whose record it is, and in which book; nil: nobody's, or that of several.
-	stay() (stay, *book)
 }
 
 // A grant is what the holds of one owner share: a znode, or the grants of several locks.
@@ -55,60 +49,66 @@ type grant struct {
 	// Of one znode.
 	node   backing
 	steps  *steps
-	ending ending                // what the observer is told of the end
-	loss   atomic.Pointer[error] // what Err tells, always the same value; nil: not yet
+	ending ending               // what the observer is told of the end
+	loss   atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet
+	// why no hold can release it, since an election or a registration does; nil: one can
+	kept error
 }
 
 // A joint is what several locks are together, or several leases.
 type joint struct {
-	parts   []*grant
-	members []*Hold       // of a multi lock: the records that its record owns
-	stops   []func() bool // what watches for the loss of each part
-	passed  []atomic.Bool // which parts were released and are held on by others
+	members []*Hold       // the records that its record owns
+	stops   []func() bool // what watches for the loss of each
+	passed  []atomic.Bool // which were released, while others hold on what they had
 }
 
-// joinGrants returns the grant that several are together: lost when one of them is, with
-// the greatest token and the path of the last.
-func joinGrants(parts []*grant) *grant {
+// joinGrants returns the grant that the members' are together: lost when one of them is,
+// with the greatest token and the path of the last.
+func joinGrants(members []*Hold) *grant {
 	lost, cancel := context.WithCancelCause(context.Background())
 	all := &grant{lost: lost, joint: &joint{
-		parts: parts, passed: make([]atomic.Bool, len(parts)),
+		members: members, passed: make([]atomic.Bool, len(members)),
 	}}
-	lose := func(part *grant) { cancel(part.err()) }
-	for _, part := range parts {
-		all.token = max(all.token, part.token)
-		if part.err() != nil {
-			lose(part)
+	lose := func(member *Hold) { cancel(member.err()) }
+	for _, m := range members {
+		all.token = max(all.token, m.token)
+		if m.err() != nil {
+			lose(m)
 		}
-		all.stops = append(all.stops,
-			context.AfterFunc(part.lost, func() { lose(part) }))
+		all.stops = append(all.stops, context.AfterFunc(m.lost, func() { lose(m) }))
 	}
 	return all
 }
 
-// pass takes out the part of a record that has ended, and that others hold on: its loss
-// is not the joint's any more, and it would keep what watches for that.
+// pass takes out a member whose record has ended, and whose grant others hold on: its
+// loss is not the joint's any more, and it would keep what watches for that.
 func (j *joint) pass(member *Hold) {
 	i := slices.Index(j.members, member)
 	j.passed[i].Store(true)
 	j.stops[i]()
 }
 
-// path is that of the last part.
-func (g *grant) path() string {
-	if g.joint != nil {
-		return g.parts[len(g.parts)-1].path()
+// each returns the grants of single znodes in it.
+func (g *grant) each() []*grant {
+	if g.joint == nil {
+		return []*grant{g}
 	}
-	return g.node.path()
+	var all []*grant
+	for _, m := range g.members {
+		all = append(all, m.each()...)
+	}
+	return all
 }
 
-// conn is what path is of.
-func (g *grant) conn() Conn {
-	if g.joint != nil {
-		return g.parts[len(g.parts)-1].conn()
+// last returns the last of them, whose path stands for all.
+func (g *grant) last() *grant {
+	for g.joint != nil {
+		g = g.members[len(g.members)-1].grant
 	}
-	return g.steps.conn
+	return g
 }
+
+func (g *grant) path() string { return g.last().node.path() }
 
 // err is why it was lost.
 func (g *grant) err() error {
@@ -119,58 +119,30 @@ func (g *grant) err() error {
 		return nil
 	}
 	if g.loss.Load() == nil {
-		err := lost(g.path(), context.Cause(g.lost))
-		g.loss.CompareAndSwap(nil, &err)
+		g.loss.CompareAndSwap(nil, &loss{g.path(), context.Cause(g.lost)})
 	}
-	return *g.loss.Load()
+	return g.loss.Load()
 }
 
-// err is why it was lost, which lost tells a moment after a part does.
+// err is why it was lost, which lost tells a moment after a member does.
 func (j *joint) err(lost context.Context) error {
 	if lost.Err() != nil {
 		return context.Cause(lost)
 	}
-	for i, part := range j.parts {
-		if err := part.err(); err != nil && !j.passed[i].Load() {
+	for i, m := range j.members {
+		if err := m.err(); err != nil && !j.passed[i].Load() {
 			return err
 		}
 	}
 	return nil
 }
 
-// until is when it is lost if the servers confirm nothing more; after a loss, when that
-// was.
-func (g *grant) until() (at time.Time) {
-	if g.joint == nil {
-		return g.node.Until()
-	}
-	for i, part := range g.parts {
-		if !g.passed[i].Load() {
-			at = znode.Earlier(at, part.until())
-		}
-	}
-	return at
-}
-
 // hasEnded tells whether it, or a part of it, was released or lost. It also asks the
 // connection, which may not have told yet.
 func (g *grant) hasEnded() bool {
-	if g.joint != nil {
-		return slices.ContainsFunc(g.parts, (*grant).hasEnded)
-	}
-	return g.node.Cause() != nil || g.node.Check() != nil
-}
-
-// each returns the grants of single znodes in it.
-func (g *grant) each() []*grant {
-	if g.joint == nil {
-		return []*grant{g}
-	}
-	var all []*grant
-	for _, part := range g.parts {
-		all = append(all, part.each()...)
-	}
-	return all
+	return slices.ContainsFunc(g.each(), func(one *grant) bool {
+		return one.node.Cause() != nil || one.node.Check() != nil
+	})
 }
 
 // A backing is what a hold rests on: a znode of its own, or a share of one that is kept.
@@ -275,33 +247,47 @@ func (g *grant) tellLeft(ctx context.Context, err error) error {
 	)
 }
 
-// leave ends the record of h, which is not in its book any more, and begins to release
-// its grant if it was the last one that shared it.
-func (h *Hold) leave(path string, last bool) leaving {
-	h.end()
+// end ends the record of h, if that has not ended yet (ok), and begins to release what
+// nobody else holds. It touches nothing else.
+func (h *Hold) end() (_ leaving, ok bool) {
+	last, ok := true, true // of what is nobody's
+	if h.book != nil {
+		h.book.mu.Lock()
+		last, ok = h.book.lock.takeLocked(h)
+		h.book.mu.Unlock()
+	}
+	path := h.last().steps.path
+	if !ok || !h.markEnded() {
+		return leaving{path: path, err: errReleased}, false
+	}
+	if h.joint != nil {
+		return endAll(h.members), true
+	}
 	switch loss := h.err(); {
 	case loss != nil && last:
 		h.node.Withdraw() // the znode of a lost one may be there still
 		fallthrough
 	case loss != nil:
-		return leaving{path: path, err: loss}
+		return leaving{path: path, err: loss}, true
 	case !last: // other records of the owner share the grant, so the lock stays held
 		h.passOn()
-		return leaving{}
+		return leaving{}, true
 	}
-	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}
+	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}, true
 }
 
-// end marks the record as ended and ends the ctxs of Context. It is called before the
-// znode is deleted: work under such a ctx is to stop before another owner can begin.
-func (h *Hold) end() {
+// markEnded marks the record as ended, once, and ends the ctxs of Context. It is called
+// before the znode is deleted: work under such a ctx is to stop before another owner can
+// begin.
+func (h *Hold) markEnded() (first bool) {
 	until := h.Until()
 	h.mu.Lock()
-	if h.until == 0 {
+	if first = h.until == 0; first {
 		h.until = until.UnixNano()
 	}
 	h.mu.Unlock()
 	h.endContexts()
+	return first
 }
 
 // endContexts also ends those of what owns h: a multi lock is not held any more without a
@@ -359,8 +345,11 @@ func (h *Hold) isReleasedLocked() bool {
 
 // shares returns the owners of all that h has acquired, each with its locks.
 func (h *Hold) shares() (all []share) {
-	if of, b := h.keeper.stay(); b != nil {
-		return []share{{of, []*book{b}}}
+	switch {
+	case h.kept != nil:
+		return nil
+	case h.of != nil:
+		return h.book.shareOf(h.of)
 	}
 	for _, member := range h.owned() {
 		for _, s := range member.shares() {
@@ -399,8 +388,11 @@ func (h *Hold) Release(ctx context.Context) error {
 		return fmt.Errorf("recipes: release a hold: %w", errZeroHold)
 	case ctx == nil:
 		return fmt.Errorf("recipes: release a hold: %w", errNilCtx)
+	case h.kept != nil:
+		return wrap("release", h.steps.path, h.kept)
 	}
-	return h.keeper.end(h).finish(ctx)
+	l, _ := h.end()
+	return l.finish(ctx, nil)
 }
 
 // Path returns the znode that stands for this acquisition.
@@ -473,12 +465,12 @@ func (h *Hold) Until() time.Time {
 	if kept != 0 {
 		return time.Unix(0, kept)
 	}
-	var until time.Time
-	for _, member := range h.owned() { // each knows what it was when it was released
-		until = znode.Earlier(until, member.Until())
+	if h.joint == nil {
+		return h.node.Until()
 	}
-	if until.IsZero() {
-		return h.grant.until()
+	var until time.Time
+	for _, member := range h.members { // each knows what it was when it was released
+		until = znode.Earlier(until, member.Until())
 	}
 	return until
 }
@@ -571,26 +563,18 @@ func (h *Hold) forget(c *heldContext) {
 // the znode is deleted, or as long as it is cached, even while the next owner in this
 // process has the lock. After WithMaxHold has ended the hold it never succeeds.
 func (h *Hold) CheckOp() *zk.CheckVersionRequest {
-	switch {
-	case h.isZero():
+	if h.isZero() {
 		return &zk.CheckVersionRequest{Version: noVersion}
-	case errors.Is(h.Err(), ErrHoldExpired), h.version() >= 0 && h.Err() != nil:
-		return &zk.CheckVersionRequest{Path: h.serverPath(), Version: noVersion}
 	}
-	return &zk.CheckVersionRequest{Path: h.serverPath(), Version: h.version()}
-}
-
-// version is that of the znode's data which proves that the lock is held: any, unless
-// another's znode could stand at the same path.
-func (g *grant) version() int32 {
-	if g.joint != nil {
-		return g.parts[len(g.parts)-1].version()
+	g := h.last()
+	op := &zk.CheckVersionRequest{
+		Path: serverPath(g.steps.conn, g.path()), Version: g.node.Version(),
 	}
-	return g.node.Version()
+	if errors.Is(h.Err(), ErrHoldExpired) || op.Version >= 0 && h.Err() != nil {
+		op.Version = noVersion
+	}
+	return op
 }
-
-// serverPath is the path as the server sees it.
-func (g *grant) serverPath() string { return serverPath(g.conn(), g.path()) }
 
 // noVersion is the version of a check that no znode has: versions count from 0.
 const noVersion = math.MinInt32

@@ -81,7 +81,7 @@ func (s *LeaderSelector) Run(
 		failed, ended := s.serve(ctx, term, lead)
 		switch lost := errors.Is(ended, ErrLockLost); {
 		case ctx.Err() != nil:
-			return s.endOfRun(ctx, failed, untold(ended, failed, term))
+			return s.endOfRun(ctx, failed, ended)
 		case lost && failed != nil:
 			s.logLoss(cmp.Or(term.Err(), ended), failed)
 		case !lost && ended != nil:
@@ -166,6 +166,9 @@ func (s *LeaderSelector) endOfRun(ctx context.Context, failed, ended error) erro
 	//nolint:errorlint // these very values: what wraps them has more to tell
 	if failed == ctx.Err() || failed == context.Cause(ctx) {
 		failed = nil
+	}
+	if isTold(ended, failed) {
+		ended = nil
 	}
 	if failed == nil && ended == nil {
 		return err

@@ -2,9 +2,7 @@ package recipes
 
 import (
 	"cmp"
-	"context"
 	"slices"
-	"time"
 )
 
 // A leaseLock is n leases of a semaphore as a lock, which is what the semaphore mutex is
@@ -14,23 +12,11 @@ type leaseLock struct {
 	n         int
 	alone     bool // there is no room for two grants at a time
 
-	book    book
-	records []*leaseRecord // in the order of their grants; guarded by book.mu
-	waiting []*leaseRecord // of the calls under way; guarded by book.mu
+	book // whose records are in the order of their grants
+	// Guarded by book.mu.
+	waiting []*stay // of the calls under way
+	granted int64   // the greatest token so far: what has a lower one was passed on
 }
-
-// A leaseRecord is the record of one acquisition of leases.
-type leaseRecord struct {
-	Hold
-	lock   *leaseLock
-	of     stay
-	leases []*Lease
-
-	// passed on: another was granted later through the same value. Guarded by book.mu.
-	passedOn bool
-}
-
-var _ InterProcessLock = (*leaseLock)(nil)
 
 // AsLock returns n leases of the semaphore as a lock, for Do, Acquire and multi locks.
 // Use it if up to maximum / n owners may work at a time; for one at a time an
@@ -40,17 +26,17 @@ var _ InterProcessLock = (*leaseLock)(nil)
 // fixed maximum, or the semaphore is nil, each Acquire returns an error; with a shared
 // maximum below n it waits. See docs/semaphore.md.
 func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
-	return newLeaseLock(s, n)
+	return &InterProcessSemaphoreMutex{newLeaseLock(s, n)}
 }
 
 func newLeaseLock(s *InterProcessSemaphoreV2, n int) *leaseLock {
 	m := &leaseLock{semaphore: s, n: n}
 	m.alone = s != nil && s.most > 0 && n > s.most-n
-	m.book.lock = m
+	m.lock = m
 	return m
 }
 
-// where is the semaphore's path, "" of a nil or zero value.
+// where implements core.
 func (m *leaseLock) where() string {
 	if m == nil {
 		return ""
@@ -58,213 +44,98 @@ func (m *leaseLock) where() string {
 	return m.semaphore.where()
 }
 
-// Acquire implements InterProcessLock.
-func (m *leaseLock) Acquire(ctx context.Context) error {
-	_, err := m.acquire(newAcquisition(ctx, bound{}))
-	return err
-}
-
-// AcquireTimeout implements InterProcessLock.
-func (m *leaseLock) AcquireTimeout(
-	ctx context.Context, timeout time.Duration,
-) (bool, error) {
-	_, err := m.acquire(newAcquisition(ctx, newBound(timeout)))
-	return heldOrBusy(err)
-}
-
-// acquire implements InterProcessLock.
-func (m *leaseLock) acquire(a acquisition) (*Hold, error) {
+// acquire implements core.
+func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	r := m.begin(&a.caller)
-	defer m.stopWaiting(r)
-	_, err := m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(l []*Lease) func() {
-		m.enter(r, l)
-		return func() {
-			if m.takeOff(r) { // as any caller could release it, so could they use it
-				r.Hold.end()
-			}
-		}
+	of := m.begin(a.caller)
+	defer m.stopWaiting(of)
+	_, err = m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(leases []*Hold) *Hold {
+		hold = m.enter(of, leases)
+		return hold
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &r.Hold, nil
+	return hold, nil
 }
 
-// begin returns the record of a call that is not granted yet.
-func (m *leaseLock) begin(c *caller) *leaseRecord {
-	r := &leaseRecord{lock: m}
-	r.keeper = r
+// begin returns the stay of a call that is not granted yet.
+func (m *leaseLock) begin(c caller) *stay {
 	s := c.lock(&m.book)
-	defer m.book.mu.Unlock()
-	r.of = m.book.beginLocked(s)
-	m.waiting = append(m.waiting, r)
-	return r
+	defer m.mu.Unlock()
+	of := m.beginLocked(s, new(stay))
+	m.waiting = append(m.waiting, of)
+	return of
 }
 
-func (m *leaseLock) stopWaiting(r *leaseRecord) {
-	m.book.mu.Lock()
-	defer m.book.mu.Unlock()
-	at := slices.Index(m.waiting, r)
+func (m *leaseLock) stopWaiting(of *stay) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := slices.Index(m.waiting, of)
 	m.waiting = slices.Delete(m.waiting, at, at+1)
 }
 
-// identity implements InterProcessLock.
-func (m *leaseLock) identity() any { return m }
-
-// enter records what was acquired.
-func (m *leaseLock) enter(r *leaseRecord, leases []*Lease) {
-	r.leases, r.grant = leases, leases[0].hold.grant
+// enter records what was acquired, before anybody else has it: a lease alone, or several
+// as one.
+func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
+	h := leases[0]
 	if len(leases) > 1 {
-		grants := make([]*grant, len(leases))
-		for i, l := range leases {
-			grants[i] = l.hold.grant
-		}
-		r.grant = joinGrants(grants)
+		h = &Hold{grant: joinGrants(leases)}
 	}
-	m.book.mu.Lock()
-	defer m.book.mu.Unlock()
+	h.book, h.of = &m.book, of
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	// One that was lost before it came here may have been passed on already.
-	at, _ := slices.BinarySearchFunc(m.records, r, func(a, b *leaseRecord) int {
+	at, _ := slices.BinarySearchFunc(m.held, h, func(a, b *Hold) int {
 		return cmp.Compare(a.token, b.token)
 	})
-	m.records = slices.Insert(m.records, at, r)
-	for _, earlier := range m.records[:len(m.records)-1] {
-		earlier.passedOn = true
-	}
+	m.held = slices.Insert(m.held, at, h)
+	m.granted = max(m.granted, h.token)
+	return h
 }
 
-// sinceLocked implements book's lock.
-func (m *leaseLock) sinceLocked(who owner) int64 {
-	for _, all := range [][]*leaseRecord{m.records, m.waiting} {
-		for _, r := range all {
-			if r.of.who == who {
-				return r.of.since
-			}
+// stayLocked implements book's lock.
+func (m *leaseLock) stayLocked(who owner) *stay {
+	for _, of := range m.waiting {
+		if of.who == who {
+			return of
 		}
 	}
-	return 0
-}
-
-// joinLocked implements book's lock.
-func (m *leaseLock) joinLocked(s stay) {
-	for _, all := range [][]*leaseRecord{m.records, m.waiting} {
-		for _, r := range all {
-			if r.of.who == s.who {
-				r.of.since = s.since
-			}
-		}
+	if h := m.ownLocked(who); h != nil {
+		return h.of
 	}
+	return nil
 }
 
 // ownLocked returns what an owner has acquired last; nil: nothing.
-func (m *leaseLock) ownLocked(who owner) *leaseRecord {
-	for _, r := range slices.Backward(m.records) {
-		if r.of.who == who {
-			return r
+func (m *leaseLock) ownLocked(who owner) *Hold {
+	for _, h := range slices.Backward(m.held) {
+		if h.of.who == who {
+			return h
 		}
 	}
 	return nil
 }
 
-// latestLocked returns what the value holds: what was granted last of what is held, or
-// the very last if nothing is. Once passed on, a lost one is its owner's alone, and where
-// there is no room for two all that were passed on are lost.
-func (m *leaseLock) latestLocked() *leaseRecord {
-	for _, r := range slices.Backward(m.records) {
-		if r.err() == nil && (!m.alone || !r.passedOn) {
-			return r
-		}
-	}
-	if last := len(m.records) - 1; last >= 0 && !m.records[last].passedOn {
-		return m.records[last]
-	}
-	return nil
-}
-
-// takeOff takes a record off; false: it was off before.
-func (m *leaseLock) takeOff(r *leaseRecord) bool {
-	m.book.mu.Lock()
-	defer m.book.mu.Unlock()
-	at := slices.Index(m.records, r)
-	if at >= 0 {
-		m.records = slices.Delete(m.records, at, at+1)
-	}
-	return at >= 0
-}
-
-// end implements keeper.
-func (r *leaseRecord) end(*Hold) leaving {
-	if !r.lock.takeOff(r) {
-		return leaving{path: r.lock.semaphore.path, err: errReleased}
-	}
-	return r.leaveAll()
-}
-
-// leaveAll ends a record that was taken off, and begins to release its leases.
-func (r *leaseRecord) leaveAll() leaving {
-	r.Hold.end()
-	return r.lock.semaphore.endLeases(r.leases)
-}
-
-// stay implements keeper.
-func (r *leaseRecord) stay() (stay, *book) {
-	return r.lock.book.stay(&r.of), &r.lock.book
-}
-
-// Release implements InterProcessLock, for any caller. A caller that acquired the lock
-// and has not released it yet releases its own hold, even if that was lost and another
-// owner holds the lock now. Any other caller releases what the value holds at that
-// moment, as in Curator: after a loss that can be the next holder's. If nothing is held,
-// it gets ErrNotOwner.
-func (m *leaseLock) Release(ctx context.Context) error {
-	if err := usable("release", m.where(), ctx); err != nil {
-		return err
-	}
-	for {
-		r := m.chosen(ctx)
-		switch {
-		case r == nil:
-			return wrap("release", m.semaphore.path, errNotHeld)
-		case m.takeOff(r): // else another caller has: there may be another one
-			return r.leaveAll().finish(ctx)
-		}
-	}
-}
-
-// Hold returns the hold that Release would release, lost or not, or nil if there is none:
-// that of ctx's owner, or else the value's.
-func (m *leaseLock) Hold(ctx context.Context) *Hold {
-	if m == nil {
-		return nil
-	}
-	if r := m.chosen(ctx); r != nil {
-		return &r.Hold
-	}
-	return nil
-}
-
-// chosen returns the record of ctx's owner, or else the value's; nil: there is none.
-func (m *leaseLock) chosen(ctx context.Context) *leaseRecord {
-	c := callerOf(ctx)
+// youngest implements core: for any caller that has acquired nothing it is what the value
+// holds, as in Curator. That was granted last of what is held, or the very last if
+// nothing is. Once passed on, a lost one is its owner's alone, and where there is no room
+// for two all that were passed on are lost.
+func (m *leaseLock) youngest(c caller) *Hold {
 	s := c.lock(&m.book)
-	defer m.book.mu.Unlock()
-	if r := m.ownLocked(s.who); r != nil {
-		return r
+	defer m.mu.Unlock()
+	if h := m.ownLocked(s.who); h != nil {
+		return h
 	}
-	return m.latestLocked()
-}
-
-// IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
-func (m *leaseLock) IsAcquiredInThisProcess() bool {
-	if m == nil {
-		return false
+	for _, h := range slices.Backward(m.held) {
+		if h.err() == nil && (!m.alone || h.token == m.granted) {
+			return h
+		}
 	}
-	m.book.mu.Lock()
-	defer m.book.mu.Unlock()
-	return slices.ContainsFunc(m.records, func(r *leaseRecord) bool {
-		return r.err() == nil
-	})
+	if n := len(m.held); n > 0 && m.held[n-1].token == m.granted {
+		return m.held[n-1]
+	}
+	return nil
 }

@@ -48,10 +48,67 @@ type InterProcessLock interface {
 	// nil if there is nothing.
 	Hold(ctx context.Context) *Hold
 
-	// acquire is Acquire for Do, Acquire, and multi locks.
+	// core is the lock itself, which all values that are one lock have in common.
+	core() core
+}
+
+// A core is what a lock is inside. That of a nil or zero lock is a nil pointer, of which
+// only the first two methods can be called.
+type core interface {
+	// where is what an error calls it: its path, if it has one; "" of a zero value.
+	where() string
 	acquire(a acquisition) (*Hold, error)
-	// identity is the same for all values that are one lock.
-	identity() any
+	// youngest returns the hold that the caller can release: what it has acquired last,
+	// lost or not; nil: there is none.
+	youngest(c caller) *Hold
+	// all returns the holds of all owners that were not released.
+	all() []*Hold
+}
+
+// What the exported methods of these names do, for all locks alike.
+
+func acquireTimeout(
+	ctx context.Context, lock core, timeout time.Duration,
+) (bool, error) {
+	_, err := lock.acquire(newAcquisition(ctx, newBound(timeout)))
+	return heldOrBusy(err)
+}
+
+func release(ctx context.Context, lock core) error {
+	if err := usable("release", lock.where(), ctx); err != nil {
+		return err
+	}
+	return releaseYoungest(lock, callerOf(ctx)).finish(ctx, nil)
+}
+
+// releaseYoungest begins to release what the caller has acquired last.
+func releaseYoungest(lock core, c caller) leaving {
+	for {
+		h := lock.youngest(c)
+		if h == nil {
+			err := errNotHeld
+			if len(lock.all()) > 0 {
+				err = errAnothers
+			}
+			return leaving{path: lock.where(), err: err}
+		}
+		if l, ok := h.end(); ok { // else another caller has: there may be one before it
+			return l
+		}
+	}
+}
+
+func holdOf(ctx context.Context, lock core) *Hold {
+	if lock.where() == "" {
+		return nil
+	}
+	return lock.youngest(callerOf(ctx))
+}
+
+func isAcquired(lock core) bool {
+	return lock.where() != "" && slices.ContainsFunc(lock.all(), func(h *Hold) bool {
+		return !h.isReleased() && h.err() == nil
+	})
 }
 
 // isNil tells of nil, and of a nil pointer in an interface.
@@ -66,59 +123,12 @@ type acquisition struct {
 	bound                  // for how long, and whether it waits at all (within, once)
 	ctx    context.Context // of the call
 	given  *[]leaving      // what multi locks could not keep; nil: none is acquired
+	op     string          // for the error; "": the caller completes that
 }
 
 // newAcquisition returns that of a lock's own method.
 func newAcquisition(ctx context.Context, l bound) acquisition {
-	return acquisition{caller: callerOf(ctx), bound: l, ctx: ctx}
-}
-
-// giveBackWithin is what a caller who did not get all members can spare for giving back
-// those that it got.
-const giveBackWithin = 80 * time.Millisecond
-
-var errGivingBack = errors.New(
-	"not all members were acquired, and there is no time to wait for the release of " +
-		"those that were",
-)
-
-// giveBack begins to release what a multi lock has acquired and cannot keep.
-func (a acquisition) giveBack(members []*Hold) {
-	*a.given = append(*a.given, endAll(members))
-}
-
-// awaitGiven waits a short time for what was given back, also in an outage. What is not
-// confirmed by then goes on in the background, and is no error. Nor is that a member was
-// lost before.
-func (a acquisition) awaitGiven() error {
-	if len(*a.given) == 0 {
-		return nil
-	}
-	all := leaving{parts: *a.given}
-	*a.given = nil
-	ctx, cancel := context.WithTimeoutCause(
-		context.WithoutCancel(a.ctx), giveBackWithin, errGivingBack,
-	)
-	defer cancel()
-	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
-	errs := slices.DeleteFunc(all.waitEach(ctx), func(err error) bool {
-		return slices.ContainsFunc(noMatter, func(e error) bool {
-			return errors.Is(err, e)
-		})
-	})
-	return errors.Join(errs...)
-}
-
-// afterGivingBack is the error of an acquisition that has failed.
-func (a acquisition) afterGivingBack(err error) error {
-	switch back := a.awaitGiven(); {
-	case back == nil:
-		return err
-	case endedByLimit(err): // it would hide the other
-		return back
-	default:
-		return errors.Join(err, back)
-	}
+	return acquisition{caller: callerOf(ctx), bound: l, ctx: ctx, op: "acquire"}
 }
 
 // A leaving is a release that has begun: its requests are under way, and finish waits for
@@ -136,7 +146,7 @@ type leaving struct {
 // log handler can, the others are ended all the same.
 func endAll(holds []*Hold) leaving {
 	parts := make([]leaving, len(holds))
-	fromLast(len(holds), func(i int) { parts[i] = holds[i].keeper.end(holds[i]) })
+	fromLast(len(holds), func(i int) { parts[i], _ = holds[i].end() })
 	return leaving{parts: parts}
 }
 
@@ -150,41 +160,41 @@ func fromLast(n int, do func(i int)) {
 }
 
 // finish waits for the answers, on behalf of a call with ctx: as long as a release may
-// take, even if ctx was done before.
-func (l leaving) finish(ctx context.Context) error {
-	if l.left == nil && l.parts == nil { // no answer is due
-		return l.wait(ctx)
-	}
+// take, even if ctx was done before. It leaves out the losses that told tells already.
+func (l leaving) finish(ctx context.Context, told error) error {
 	within, cancel := forRelease(ctx)
 	defer cancel()
-	return l.wait(within)
+	errs := slices.DeleteFunc(l.wait(within), func(err error) bool {
+		return isTold(err, told)
+	})
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
 }
 
-// wait waits for the answers, at most until ctx is done, and tells the observer.
-func (l leaving) wait(ctx context.Context) (err error) {
-	switch {
-	case l.parts != nil:
-		return errors.Join(l.waitEach(ctx)...)
-	case l.left != nil:
-		err = l.grant.tellLeft(ctx, l.left(ctx))
-	default:
-		err = l.err
+// wait waits for the answers, at most until ctx is done, tells the observer, and returns
+// the errors of all parts.
+func (l leaving) wait(ctx context.Context) []error {
+	if l.parts != nil {
+		return l.waitEach(ctx)
 	}
-	if err != nil && l.path != "" {
+	err := l.err
+	if l.left != nil {
+		err = l.grant.tellLeft(ctx, l.left(ctx))
+	}
+	switch {
+	case err == nil:
+		return nil
+	case l.path != "":
 		err = wrap("release", l.path, err)
 	}
-	return err
+	return []error{err}
 }
 
-// waitEach returns the errors of all parts.
-func (l leaving) waitEach(ctx context.Context) []error {
-	errs := make([]error, 0, len(l.parts))
+func (l leaving) waitEach(ctx context.Context) (errs []error) {
 	fromLast(len(l.parts), func(i int) {
-		if part := l.parts[i]; part.parts != nil {
-			errs = append(errs, part.waitEach(ctx)...)
-		} else if err := part.wait(ctx); err != nil {
-			errs = append(errs, err)
-		}
+		errs = append(errs, l.parts[i].wait(ctx)...)
 	})
 	return errs
 }

@@ -43,20 +43,10 @@ func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
 func eachOp(
 	ops []any, place func(path string, flags int32) (string, error),
 ) ([]any, error) {
-	check := func(path string, flags int32) (string, error) {
-		name := path
-		if flags&zk.FlagSequence != 0 {
-			name += "0" // the number may be all that a name consists of
-		}
-		if err := zkpath.Check(name); err != nil {
-			return "", err
-		}
-		return place(path, flags)
-	}
 	placed := make([]any, len(ops))
 	for i, op := range ops {
 		var err error
-		if placed[i], err = placeOp(op, check); err != nil {
+		if placed[i], err = placeOp(op, place); err != nil {
 			return nil, fmt.Errorf("operation %d, %T: %w", i, op, err)
 		}
 	}
@@ -69,27 +59,41 @@ func placeOp(
 	if v := reflect.ValueOf(op); v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("is nil: %w", zk.ErrBadArguments)
 	}
+	placed, path, flags, _ := copyOp(op)
+	if placed == nil {
+		known := []string{"Create", "Delete", "SetData", "CheckVersion"}
+		return nil, fmt.Errorf("want a *zk.%sRequest: %w",
+			strings.Join(known, "Request, *zk."), zk.ErrBadArguments)
+	}
+	name := *path
+	if flags&zk.FlagSequence != 0 {
+		name += "0" // the number may be all that a name consists of
+	}
+	if err := zkpath.Check(name); err != nil {
+		return nil, err
+	}
+	*path, err = place(*path, flags)
+	return placed, err
+}
+
+// copyOp returns a copy of an operation, where its path stands, a create's flags, and
+// what it does, for errors; nil: it is no operation.
+func copyOp(op any) (placed any, path *string, flags int32, does string) {
 	switch op := op.(type) {
 	case *zk.CreateRequest:
 		to := *op
-		to.Path, err = place(op.Path, op.Flags)
-		return &to, err
+		return &to, &to.Path, op.Flags, "create"
 	case *zk.DeleteRequest:
 		to := *op
-		to.Path, err = place(op.Path, 0)
-		return &to, err
+		return &to, &to.Path, 0, "delete"
 	case *zk.SetDataRequest:
 		to := *op
-		to.Path, err = place(op.Path, 0)
-		return &to, err
+		return &to, &to.Path, 0, "set"
 	case *zk.CheckVersionRequest:
 		to := *op
-		to.Path, err = place(op.Path, 0)
-		return &to, err
+		return &to, &to.Path, 0, "check"
 	}
-	known := []string{"Create", "Delete", "SetData", "CheckVersion"}
-	return nil, fmt.Errorf("want a *zk.%sRequest: %w",
-		strings.Join(known, "Request, *zk."), zk.ErrBadArguments)
+	return nil, nil, 0, ""
 }
 
 // Multi executes ops, those of [Client.Multi], in one transaction if the lock is still
@@ -132,8 +136,9 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	}
 	var all []any
 	for _, held := range grants {
-		check := &zk.CheckVersionRequest{Path: held.path(), Version: held.version()}
-		all = append(all, check)
+		all = append(all, &zk.CheckVersionRequest{
+			Path: held.path(), Version: held.node.Version(),
+		})
 	}
 	responses, err := conn.Multi(append(all, ops...)...)
 	failed := slices.IndexFunc(responses, func(r zk.MultiResponse) bool {
@@ -147,8 +152,9 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 		return responses[len(grants):], nil
 	case failed >= len(grants):
 		at := failed - len(grants)
+		_, path, _, does := copyOp(ops[at])
 		return responses[len(grants):], fmt.Errorf(
-			"operation %d, %s: %w", at, opText(ops[at]), err,
+			"operation %d, %s %s: %w", at, does, *path, err,
 		)
 	case failed >= 0:
 		return nil, grants[failed].checkFailed(conn, err)
@@ -161,26 +167,11 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	return nil, fmt.Errorf("outcome unknown: no response received: %w", err)
 }
 
-// opText is an operation as its error names it.
-func opText(op any) string {
-	switch op := op.(type) {
-	case *zk.CreateRequest:
-		return "create " + op.Path
-	case *zk.DeleteRequest:
-		return "delete " + op.Path
-	case *zk.SetDataRequest:
-		return "set " + op.Path
-	case *zk.CheckVersionRequest:
-		return "check " + op.Path
-	}
-	return fmt.Sprintf("%T", op)
-}
-
 // connOf returns the one connection of all grants.
 func connOf(grants []*grant) (Conn, error) {
-	conn := grants[0].conn()
+	conn := grants[0].steps.conn
 	for _, held := range grants {
-		if held.conn() != conn {
+		if held.steps.conn != conn {
 			return nil, errors.New(
 				"the members of the multi lock are on several connections",
 			)
@@ -248,5 +239,5 @@ func (g *grant) checkFailed(conn Conn, err error) error {
 		cause = outcome.ErrSessionEnded
 	}
 	g.node.Lose(cause)
-	return lost(g.path(), cause)
+	return &loss{g.path(), cause}
 }

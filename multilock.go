@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -18,15 +17,14 @@ import (
 // it has acquired of the members, and releases that alone. Its owner may re-enter a
 // member. See docs/multi-lock.md.
 type InterProcessMultiLock struct {
-	locks []InterProcessLock
-	bad   error // why it cannot be used, nil if it can
-	held  *multiHolds
+	lock *multiLock
 }
 
-// multiHolds are the acquisitions of a multi lock that were not released.
-type multiHolds struct {
-	mu  sync.Mutex // guards all
-	all []*Hold    // the youngest last
+type multiLock struct {
+	locks []InterProcessLock
+	bad   error // why it cannot be used, nil if it can
+
+	book // whose records are those of the members' owners
 }
 
 var _ InterProcessLock = (*InterProcessMultiLock)(nil)
@@ -59,7 +57,8 @@ func NewInterProcessMultiLock(
 // that is not reentrant is also in a multi lock among them.
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	const op = "recipes: NewInterProcessMultiLockOf"
-	m := &InterProcessMultiLock{locks: slices.Clone(locks), held: &multiHolds{}}
+	m := &multiLock{locks: slices.Clone(locks)}
+	m.lock = m
 	if len(locks) == 0 {
 		m.bad = errors.New(op + ": locks is empty")
 	}
@@ -73,57 +72,58 @@ func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLoc
 			m.bad = fmt.Errorf("%s: lock %d is given twice", op, i+1)
 		}
 	}
-	return m
+	return &InterProcessMultiLock{m}
 }
 
 // waitsForItself tells whether two members are one lock, or have one in them that is not
 // reentrant.
 func waitsForItself(a, b InterProcessLock) bool {
-	if a.identity() == b.identity() {
+	if a.core() == b.core() {
 		return true
 	}
 	inB := notReentrant(b)
-	return slices.ContainsFunc(notReentrant(a), func(lock any) bool {
+	return slices.ContainsFunc(notReentrant(a), func(lock core) bool {
 		return slices.Contains(inB, lock)
 	})
 }
 
-// notReentrant are the identities of such locks in lock.
-func notReentrant(lock InterProcessLock) (all []any) {
-	switch l := lock.(type) {
-	case *InterProcessMultiLock:
-		if l.bad == nil {
+// notReentrant are those in lock that are not.
+func notReentrant(lock InterProcessLock) (all []core) {
+	switch l := lock.core().(type) {
+	case *multiLock:
+		if l != nil && l.bad == nil {
 			for _, member := range l.locks {
 				all = append(all, notReentrant(member)...)
 			}
 		}
-	case *InterProcessSemaphoreMutex, *leaseLock:
-		all = append(all, lock.identity())
+	case *leaseLock:
+		all = append(all, l)
 	}
 	return all
 }
 
-// identity implements InterProcessLock.
-func (m *InterProcessMultiLock) identity() any { return m.held }
-
-// usable returns why a method cannot do its operation with ctx.
-func (m *InterProcessMultiLock) usable(ctx context.Context, op string) error {
-	switch {
-	case m == nil || m.held == nil:
-		return fmt.Errorf("recipes: %s a multi lock: %w", op, errZero)
-	case m.bad != nil:
-		return m.bad
-	case ctx == nil:
-		return fmt.Errorf("recipes: %s a multi lock: %w", op, errNilCtx)
+func (m *InterProcessMultiLock) inner() *multiLock {
+	if m == nil {
+		return nil
 	}
-	return nil
+	return m.lock
+}
+
+func (m *InterProcessMultiLock) core() core { return m.inner() }
+
+// where implements core: all members are what it is about.
+func (m *multiLock) where() string {
+	if m == nil {
+		return ""
+	}
+	return "a multi lock"
 }
 
 // Acquire implements InterProcessLock. If a member is lost while it waits for another, it
 // releases all and starts over. If a member fails, it releases those before it, in
 // reverse, and returns all errors joined.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
-	_, err := m.acquire(newAcquisition(ctx, bound{}))
+	_, err := m.inner().acquire(newAcquisition(ctx, bound{}))
 	return err
 }
 
@@ -131,25 +131,27 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) error {
 func (m *InterProcessMultiLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	_, err := m.acquire(newAcquisition(ctx, newBound(timeout)))
-	return heldOrBusy(err)
+	return acquireTimeout(ctx, m.inner(), timeout)
 }
 
-// acquire implements InterProcessLock.
-func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
-	if err := m.usable(a.ctx, "acquire"); err != nil {
+// acquire implements core.
+func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
+	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
+	}
+	if m.bad != nil {
+		return nil, m.bad
 	}
 	if a.given == nil { // the outermost waits for what all of them give back
 		a.given = new([]leaving)
 		defer func() { // also if an observer panics, or ends the goroutine
 			if hold == nil {
-				err = a.afterGivingBack(err)
+				err = a.awaitGiven(err)
 			}
 		}()
 	}
-	a.know()
-	if h := m.youngest(&a.caller); h != nil && h.Err() != nil {
+	a.unnamed() // to the members it is the same owner, if it is none yet
+	if h := m.youngest(a.caller); h != nil && h.Err() != nil {
 		return nil, fmt.Errorf("recipes: acquire a multi lock: %w", h.Err())
 	}
 	var backoff zkconn.Backoff
@@ -167,7 +169,7 @@ func (m *InterProcessMultiLock) acquire(a acquisition) (hold *Hold, err error) {
 		// While the caller waited for one member, another one was lost, and somebody else
 		// may have it by now. Like any other wait this one starts over.
 		a.giveBack(members)
-		if err := a.awaitGiven(); err != nil {
+		if err := a.awaitGiven(nil); err != nil {
 			return nil, err
 		}
 		if err := a.startOver(members[ended], backoff.Next()); err != nil {
@@ -193,9 +195,7 @@ func (a acquisition) startOver(ended *Hold, after time.Duration) error {
 
 // acquireEach acquires all members once. Where one is not to be had it gives back those
 // that it got, also where an observer panics or ends the goroutine.
-func (m *InterProcessMultiLock) acquireEach(
-	a acquisition,
-) (members []*Hold, err error) {
+func (m *multiLock) acquireEach(a acquisition) (members []*Hold, err error) {
 	defer func() {
 		if len(members) < len(m.locks) {
 			a.giveBack(members)
@@ -203,7 +203,7 @@ func (m *InterProcessMultiLock) acquireEach(
 		}
 	}()
 	for _, lock := range m.locks {
-		member, err := lock.acquire(a)
+		member, err := lock.core().acquire(a)
 		if err != nil {
 			return members, err
 		}
@@ -212,32 +212,64 @@ func (m *InterProcessMultiLock) acquireEach(
 	return members, nil
 }
 
-// record makes the record that owns members.
-func (m *InterProcessMultiLock) record(members []*Hold) *Hold {
-	grants := make([]*grant, len(members))
-	for i, member := range members {
-		grants[i] = member.grant
+// giveBackWithin is what a caller who did not get all members can spare for giving back
+// those that it got.
+const giveBackWithin = 80 * time.Millisecond
+
+var errGivingBack = errors.New(
+	"not all members were acquired, and there is no time to wait for the release of " +
+		"those that were",
+)
+
+// giveBack begins to release what a multi lock has acquired and cannot keep.
+func (a acquisition) giveBack(members []*Hold) {
+	*a.given = append(*a.given, endAll(members))
+}
+
+// awaitGiven waits a short time for what was given back, also in an outage, and returns
+// err with what has failed of that. What is not confirmed by then goes on in the
+// background, and is no error. Nor is that a member was lost before.
+func (a acquisition) awaitGiven(err error) error {
+	if len(*a.given) == 0 {
+		return err
 	}
-	h := &Hold{grant: joinGrants(grants), keeper: m}
-	h.members = members
+	all := leaving{parts: *a.given}
+	*a.given = nil
+	ctx, cancel := context.WithTimeoutCause(
+		context.WithoutCancel(a.ctx), giveBackWithin, errGivingBack,
+	)
+	defer cancel()
+	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
+	errs := slices.DeleteFunc(all.wait(ctx), func(err error) bool {
+		return slices.ContainsFunc(noMatter, func(e error) bool {
+			return errors.Is(err, e)
+		})
+	})
+	switch back := errors.Join(errs...); {
+	case back == nil:
+		return err
+	case err == nil || endedByLimit(err): // which would hide the other
+		return back
+	default:
+		return errors.Join(err, back)
+	}
+}
+
+// record makes the record that owns members.
+func (m *multiLock) record(members []*Hold) *Hold {
+	h := &Hold{grant: joinGrants(members), book: &m.book}
 	for _, member := range members {
 		member.ownedBy(h)
 	}
-	m.held.mu.Lock()
-	defer m.held.mu.Unlock()
-	m.held.all = append(m.held.all, h)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held = append(m.held, h)
 	return h
 }
 
-// youngest returns what the caller has acquired last and not released; nil: nothing.
-func (m *InterProcessMultiLock) youngest(c *caller) *Hold {
-	if m == nil || m.held == nil {
-		return nil
-	}
-	m.held.mu.Lock()
-	all := slices.Clone(m.held.all)
-	m.held.mu.Unlock()
-	for _, h := range slices.Backward(all) {
+// youngest implements core.
+func (m *multiLock) youngest(c caller) *Hold {
+	for _, h := range slices.Backward(m.all()) {
 		if c.owns(h) {
 			return h
 		}
@@ -245,68 +277,22 @@ func (m *InterProcessMultiLock) youngest(c *caller) *Hold {
 	return nil
 }
 
+// stayLocked implements book's lock: the members can be those of several owners.
+func (m *multiLock) stayLocked(owner) *stay { return nil }
+
 // Release implements InterProcessLock. It releases what the acquisition has of each
 // member, even if some fail, and returns all errors joined. It starts with the last, and
 // takes no longer than one release: the znodes can be deleted in any order.
 func (m *InterProcessMultiLock) Release(ctx context.Context) error {
-	if err := m.usable(ctx, "release"); err != nil {
-		return err
+	if l := m.inner(); l != nil && l.bad != nil {
+		return l.bad
 	}
-	c := callerOf(ctx)
-	for {
-		h := m.youngest(&c)
-		switch {
-		case h == nil:
-			return fmt.Errorf("recipes: release a multi lock: %w", errNotOwned)
-		case m.takeOff(h): // else another caller has: there may be one before it
-			return h.leaveAll().finish(ctx)
-		}
-	}
+	return release(ctx, m.inner())
 }
-
-// errNotOwned is the ErrNotOwner of a multi lock.
-var errNotOwned = fmt.Errorf("%w: its owner has not acquired it through this value",
-	ErrNotOwner)
-
-// takeOff takes a record off; false: it was off before.
-func (m *InterProcessMultiLock) takeOff(h *Hold) bool {
-	m.held.mu.Lock()
-	defer m.held.mu.Unlock()
-	at := slices.Index(m.held.all, h)
-	if at >= 0 {
-		m.held.all = slices.Delete(m.held.all, at, at+1)
-	}
-	return at >= 0
-}
-
-// end implements keeper.
-func (m *InterProcessMultiLock) end(h *Hold) leaving {
-	if !m.takeOff(h) {
-		return leaving{err: fmt.Errorf("recipes: release %s: %w", h.name(), errReleased)}
-	}
-	return h.leaveAll()
-}
-
-// leaveAll ends a multi lock's record, which was taken off, and those that it owns.
-func (h *Hold) leaveAll() leaving {
-	h.end()
-	return endAll(h.members)
-}
-
-// stay implements keeper: the members can be those of several.
-func (m *InterProcessMultiLock) stay() (stay, *book) { return stay{}, nil }
 
 // IsAcquiredInThisProcess reports whether an owner holds all members through this value.
 func (m *InterProcessMultiLock) IsAcquiredInThisProcess() bool {
-	if m == nil || m.held == nil {
-		return false
-	}
-	m.held.mu.Lock()
-	all := slices.Clone(m.held.all)
-	m.held.mu.Unlock()
-	return slices.ContainsFunc(all, func(h *Hold) bool {
-		return !h.isReleased() && h.Err() == nil
-	})
+	return isAcquired(m.inner())
 }
 
 // Holds returns the hold of each member, in order, that belongs to what ctx's owner has
@@ -322,6 +308,5 @@ func (m *InterProcessMultiLock) Holds(ctx context.Context) []*Hold {
 // Hold implements InterProcessLock. The hold stands for all members: it is lost when one
 // of them is, and has the greatest token and the path and check of the last.
 func (m *InterProcessMultiLock) Hold(ctx context.Context) *Hold {
-	c := callerOf(ctx)
-	return m.youngest(&c)
+	return holdOf(ctx, m.inner())
 }

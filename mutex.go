@@ -71,17 +71,17 @@ func (l *InterProcessMutex) Acquire(ctx context.Context) error {
 func (l *InterProcessMutex) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return l.inner().AcquireTimeout(ctx, timeout)
+	return acquireTimeout(ctx, l.inner(), timeout)
 }
 
 // Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
 func (l *InterProcessMutex) Release(ctx context.Context) error {
-	return l.inner().Release(ctx)
+	return release(ctx, l.inner())
 }
 
 // IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (l *InterProcessMutex) IsAcquiredInThisProcess() bool {
-	return l.inner().IsAcquiredInThisProcess()
+	return isAcquired(l.inner())
 }
 
 // IsOwned reports whether ctx's owner holds the lock and has not lost it (Curator's
@@ -93,7 +93,7 @@ func (l *InterProcessMutex) IsOwned(ctx context.Context) bool {
 // Hold returns what ctx's owner has acquired last and not released, or nil if there is
 // nothing. A lost hold remains its owner's, and is not nil, until it is released.
 func (l *InterProcessMutex) Hold(ctx context.Context) *Hold {
-	return l.inner().Hold(ctx)
+	return holdOf(ctx, l.inner())
 }
 
 // LockPath returns the znode of ctx's owner (Curator's getLockPath), or "" if that owner
@@ -138,8 +138,4 @@ func (l *InterProcessMutex) MakeRevocable(listener func()) {
 	l.inner().makeRevocable(listener)
 }
 
-func (l *InterProcessMutex) acquire(a acquisition) (*Hold, error) {
-	return l.inner().acquire(a)
-}
-
-func (l *InterProcessMutex) identity() any { return l.inner() }
+func (l *InterProcessMutex) core() core { return l.inner() }

@@ -46,34 +46,63 @@ var stays atomic.Int64
 type book struct {
 	mu   sync.Mutex // guards the records; not held across a call to ZooKeeper
 	lock interface {
-		// sinceLocked tells since when an owner has something that it has not released,
-		// lost or not, or is acquiring it; 0: it has nothing. It is called with mu held.
-		sinceLocked(who owner) int64
-		// joinLocked makes all that an owner has part of its stay.
-		joinLocked(s stay)
+		// stayLocked is the one of an owner that has something which it has not released,
+		// lost or not, or is acquiring it; nil: it has nothing.
+		stayLocked(who owner) *stay
+		// takeLocked takes h's record off, if it was not before (ok). The last one of its
+		// owner also ends what that has: its znode is the caller's to delete.
+		takeLocked(h *Hold) (last, ok bool)
 	}
+
+	held records // of a lock that keeps all in one list; guarded by mu
+}
+
+// takeLocked implements lock for such a lock: no two records share a grant.
+func (b *book) takeLocked(h *Hold) (last, ok bool) { return true, b.held.take(h) }
+
+// all returns the records of such a lock.
+func (b *book) all() []*Hold {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.held)
 }
 
 // beginLocked returns the stay of an owner that comes to have something: the one that it
-// is in already, or that its ctx names, or a new one. The two become one, which is the
-// older: what was acquired by a ctx can be released by it. It is called with mu held.
-func (b *book) beginLocked(named stay) stay {
-	here := b.lock.sinceLocked(named.who)
+// is in already, or that its ctx names, or a new one, for which there is room. The two
+// become one, which is the older: what was acquired by a ctx can be released by it.
+func (b *book) beginLocked(named stay, room *stay) *stay {
+	here := b.lock.stayLocked(named.who)
 	switch {
-	case here == 0 && named.since == 0:
-		named.since = stays.Add(1)
-	case named.since == 0 || here != 0 && here < named.since:
-		named.since = here
+	case here == nil:
+		*room = named
+		if room.since == 0 {
+			room.since = stays.Add(1)
+		}
+		return room
+	case named.since != 0:
+		here.since = min(here.since, named.since)
 	}
-	b.lock.joinLocked(named)
-	return named
+	return here
 }
 
-// stay returns s, which joinLocked may change.
-func (b *book) stay(s *stay) stay {
+// shareOf names the owner of a stay at b's lock.
+func (b *book) shareOf(of *stay) []share {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return *s
+	return []share{{*of, []*book{b}}}
+}
+
+// records are those of a lock, or of an owner, the youngest last. Its lock's mutex guards
+// them.
+type records []*Hold
+
+// take takes one off; false: it was off before.
+func (all *records) take(h *Hold) bool {
+	at := slices.Index(*all, h)
+	if at >= 0 {
+		*all = slices.Delete(*all, at, at+1)
+	}
+	return at >= 0
 }
 
 type ownerKey struct{}
@@ -96,8 +125,8 @@ func (s share) isOf(b *book) bool { return slices.Contains(s.books, b) }
 // sinceLocked tells since when the stay at b's lock has lasted; 0: it is over, or is
 // another.
 func (s share) sinceLocked(b *book) int64 {
-	if since := b.lock.sinceLocked(s.who); since <= s.since {
-		return since
+	if here := b.lock.stayLocked(s.who); here != nil && here.since <= s.since {
+		return here.since
 	}
 	return 0
 }
@@ -158,13 +187,12 @@ type caller struct {
 	*naming       // what its ctx names; nil: nobody
 	fresh   bool  // where ctx names nobody it is a new owner, and not the goroutine
 	self    owner // who that is, once it was asked
-	nobody  bool  // there is no ctx
 }
 
 // callerOf returns the caller of a method with ctx. With a nil ctx it owns nothing.
 func callerOf(ctx context.Context) caller {
 	if ctx == nil {
-		return caller{nobody: true}
+		return caller{fresh: true}
 	}
 	named, _ := ctx.Value(ownerKey{}).(*naming)
 	return caller{naming: named}
@@ -174,29 +202,19 @@ func callerOf(ctx context.Context) caller {
 // its ctx names. That is decided under the mutex: once the stay of a share is over, the
 // share names nobody, and two callers who go on with it exclude each other.
 func (c *caller) lock(b *book) stay {
-	at, since, named := c.find(b)
-	if !named {
-		who := c.unnamed()
+	if at, since, named := c.find(b); named {
 		b.mu.Lock()
-		return stay{who: who}
-	}
-	b.mu.Lock()
-	for i, s := range c.shares {
-		if i == at {
-			return stay{s.who, since}
-		}
-		if s.isOf(b) {
-			if since := s.sinceLocked(b); since != 0 {
+		for i, s := range c.shares {
+			switch {
+			case i == at:
 				return stay{s.who, since}
+			case s.isOf(b) && s.sinceLocked(b) != 0:
+				return stay{s.who, s.sinceLocked(b)}
 			}
 		}
+		b.mu.Unlock()
 	}
-	if c.all != (owner{}) || c.self != (owner{}) || c.fresh {
-		return stay{who: c.unnamed()}
-	}
-	// To ask which goroutine this is takes long.
-	b.mu.Unlock()
-	who := c.unnamed()
+	who := c.unnamed() // without the mutex: to ask which goroutine this is takes long
 	b.mu.Lock()
 	return stay{who: who}
 }
@@ -218,11 +236,10 @@ func (c *caller) find(b *book) (at int, since int64, named bool) {
 	return -1, 0, named
 }
 
-// unnamed is who the caller is at a lock of which no share counts.
+// unnamed is who the caller is at a lock of which no share counts. It remembers that, for
+// all copies that are made of it later.
 func (c *caller) unnamed() owner {
 	switch {
-	case c.nobody:
-		return owner{}
 	case c.naming != nil && c.all != (owner{}):
 		return c.all
 	case c.self != (owner{}):
@@ -235,21 +252,17 @@ func (c *caller) unnamed() owner {
 }
 
 // at is the owner that the caller is at b's lock.
-func (c *caller) at(b *book) stay {
+func (c *caller) at(b *book) owner {
 	s := c.lock(b)
 	b.mu.Unlock()
-	return s
+	return s.who
 }
-
-// know makes sure that whoever the caller is where ctx names nobody is known, for all
-// copies of it.
-func (c *caller) know() { c.unnamed() }
 
 // owns tells whether h's record is the caller's: if it is a multi lock's, whether those
 // of all its members are.
 func (c *caller) owns(h *Hold) bool {
-	if of, b := h.keeper.stay(); b != nil {
-		return c.at(b).who == of.who
+	if h.of != nil {
+		return c.at(h.book) == h.of.who
 	}
 	return !slices.ContainsFunc(h.owned(), func(member *Hold) bool {
 		return !c.owns(member)

@@ -14,7 +14,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/order"
-	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -100,7 +99,7 @@ func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
 	if err != nil {
 		return nil, wrapAsked("participants of", r.path, err)
 	}
-	seen, err := readAll(ctx, s, r.queue.Observed(), members, r.queue.Excludes)
+	seen, err := readAll(ctx, s, r.queue.Observed(), members, r.queue.Excludes, nil)
 	if err != nil {
 		return nil, wrapAsked("participants of", r.path, err)
 	}
@@ -124,35 +123,47 @@ func participantsOf(seen []reading) []Participant {
 // looksAtOnce bounds the reads under way.
 const looksAtOnce = 32
 
-// readAll reads the members of a queue, in order, and judges by rule who holds. Those who
-// leave meanwhile are left out, and so are directories, which only look like members.
+// readAll returns the members of a queue as participants, in order, and judges by rule
+// who holds. It reads those that are not among the known. Those that leave meanwhile are
+// left out, and so are directories.
 func readAll(
 	ctx context.Context, s *zkconn.Conn, q observe.Queue, members []seqname.Name,
-	rule order.Excludes,
-) ([]reading, error) {
-	reads := make([]*calls.Pending[reading], len(members))
-	seen := make([]reading, 0, len(members))
-	ahead := make([]seqname.Name, 0, len(members))
-	for i := range len(members) + looksAtOnce {
-		if at := i - looksAtOnce; at >= 0 && at < len(members) {
-			one, err := reads[at].Wait(ctx)
-			switch {
-			case err == nil:
-				one.Kind = kindBy(members[at].Kind)
-				one.Holding = rule.Blocker(ahead, members[at]) < 0
-				seen = append(seen, one)
-			case !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, errDirectory):
-				return nil, err
-			}
-			if !errors.Is(err, errDirectory) {
-				ahead = append(ahead, members[at])
-			}
-		}
-		if i < len(members) {
-			reads[i] = lookAt(s, q.Path(members[i]))
-		}
+	rule order.Excludes, known []reading,
+) (all []reading, err error) {
+	seen := make(map[string]reading, len(members))
+	for _, one := range known {
+		seen[one.Node] = one
 	}
-	return seen, nil
+	reads := make([]*calls.Pending[reading], len(members))
+	ahead := make([]seqname.Name, 0, len(members))
+	for i := range len(members) + looksAtOnce - 1 {
+		if i < len(members) {
+			node := q.Path(members[i])
+			if _, ok := seen[node]; !ok {
+				reads[i] = lookAt(s, node)
+			}
+		}
+		at := i - looksAtOnce + 1
+		if at < 0 {
+			continue
+		}
+		m := members[at]
+		one, err := seen[q.Path(m)], error(nil)
+		if reads[at] != nil {
+			one, err = reads[at].Wait(ctx)
+		}
+		switch {
+		case errors.Is(err, errDirectory):
+			continue
+		case err == nil:
+			one.Kind, one.Holding = kindBy(m.Kind), rule.Blocker(ahead, m) < 0
+			all = append(all, one)
+		case !errors.Is(err, zk.ErrNoNode):
+			return nil, err
+		}
+		ahead = append(ahead, m)
+	}
+	return all, nil
 }
 
 // errDirectory says that what looks like a member is none.
@@ -160,10 +171,7 @@ var errDirectory = errors.New("it has, or has had, children")
 
 func lookAt(s *zkconn.Conn, node string) *calls.Pending[reading] {
 	return calls.Start(s, func() (reading, error) {
-		data, stat, err := s.Get(node)
-		if outcome.IsReplyTooLong(err) {
-			stat, err = s.Stat(node)
-		}
+		data, stat, err := s.Read(node)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			return reading{Participant: Participant{Node: node}}, nil
@@ -187,9 +195,9 @@ func lookAt(s *zkconn.Conn, node string) *calls.Pending[reading] {
 	})
 }
 
-// isSame tells whether nothing of p has changed.
-func (p Participant) isSame(q Participant) bool {
-	return p.Node == q.Node && p.Holding == q.Holding && slices.Equal(p.Data, q.Data)
+// isSame tells whether nothing has changed.
+func (r reading) isSame(as reading) bool {
+	return r.Node == as.Node && r.Holding == as.Holding && slices.Equal(r.Data, as.Data)
 }
 
 // WatchParticipants is InterProcessMutex.WatchParticipants.
@@ -203,51 +211,22 @@ func (r *reentrant) WatchParticipants(
 		}
 		s := zkconn.Use(r.conn, r.config)
 		defer s.Release()
-		told, last := false, []Participant(nil)
+		told, last := false, []reading(nil)
 		err := r.queue.Observed().Follow(ctx, s, func(
 			ctx context.Context, members []seqname.Name,
 		) (more bool, err error) {
-			now, err := r.lookAtNew(ctx, s, members, last)
-			if err != nil || told && slices.EqualFunc(now, last, Participant.isSame) {
+			now, err := readAll(
+				ctx, s, r.queue.Observed(), members, r.queue.Excludes, last)
+			if err != nil || told && slices.EqualFunc(now, last, reading.isSame) {
 				return true, err
 			}
 			told, last = true, now
-			return yield(slices.Clone(now), nil), nil
+			return yield(participantsOf(now), nil), nil
 		})
 		if err != nil && ctx.Err() == nil {
 			yield(nil, wrapAsked("participants of", r.path, err))
 		}
 	}
-}
-
-// lookAtNew returns the members as participants, in order, and reads those of them who
-// are not among the known. Those who leave meanwhile are left out.
-func (r *reentrant) lookAtNew(
-	ctx context.Context, s *zkconn.Conn, members []seqname.Name, known []Participant,
-) (all []Participant, err error) {
-	seen := make(map[string]Participant, len(members))
-	for _, p := range known {
-		seen[p.Node] = p
-	}
-	joined := slices.DeleteFunc(slices.Clone(members), func(m seqname.Name) bool {
-		_, ok := seen[r.queue.Path(m)]
-		return ok
-	})
-	read, err := readAll(ctx, s, r.queue.Observed(), joined, r.queue.Excludes)
-	if err != nil {
-		return nil, err
-	}
-	for _, one := range read {
-		seen[one.Node] = one.Participant
-	}
-	var ahead []seqname.Name
-	for _, m := range members {
-		if p, ok := seen[r.queue.Path(m)]; ok {
-			p.Holding = r.queue.Excludes.Blocker(ahead, m) < 0
-			all, ahead = append(all, p), append(ahead, m)
-		}
-	}
-	return all, nil
 }
 
 // Inspect returns the queue of whatever recipe uses path, in order, as the leader has it
@@ -266,20 +245,14 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 	}
 	s := zkconn.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()
-	own, err := inspectDir(ctx, s, path, "")
-	if err != nil {
-		return nil, wrapAsked(op, path, err)
+	var in [3][]reading
+	for i, sub := range []string{"", leasesDir, locksDir} {
+		if in[i], err = inspectDir(ctx, s, path, sub); err != nil {
+			return nil, wrapAsked(op, path, err)
+		}
 	}
-	leases, err := inspectDir(ctx, s, path, leasesDir)
-	if err != nil {
-		return nil, wrapAsked(op, path, err)
-	}
-	gate, err := inspectDir(ctx, s, path, locksDir)
-	if err != nil {
-		return nil, wrapAsked(op, path, err)
-	}
-	judgeSemaphore(gate, leases)
-	return participantsOf(slices.Concat(own, leases, gate)), nil
+	judgeSemaphore(in[2], in[1])
+	return participantsOf(slices.Concat(in[:]...)), nil
 }
 
 // inspectDir looks at the participants in a lock's directory, "", or in one of a
@@ -292,7 +265,7 @@ func inspectDir(
 	if err != nil {
 		return nil, err
 	}
-	return readAll(ctx, s, q, members, observe.Excludes)
+	return readAll(ctx, s, q, members, observe.Excludes, nil)
 }
 
 // judgeSemaphore corrects what no rule of one directory tells.

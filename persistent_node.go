@@ -183,7 +183,7 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	n.mu.Lock()
 	n.closed = true
 	if n.hold != nil {
-		n.hold.end()
+		n.hold.markEnded()
 	}
 	n.mu.Unlock()
 	within, cancel := forRelease(ctx)
@@ -194,7 +194,7 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	}
 	if removal.Left != nil {
 		l := leaving{grant: n.hold.grant, left: removal.Left}
-		if err := l.wait(within); err != nil {
+		if err := l.finish(within, nil); err != nil {
 			return err
 		}
 	}
@@ -237,24 +237,16 @@ func (r registrar) tell(f func()) {
 // Held makes the Hold behind a znode.
 func (r registrar) Held(node *znode.Node) {
 	g := new(grant).restOn(ownZnode{node}, r.attempt.steps)
-	h := &Hold{grant: g, keeper: nodeKeeper{r.path}}
+	g.kept = errKept
+	h := &Hold{grant: g}
 	r.mu.Lock()
 	r.hold = h
 	if r.closed {
-		h.end()
+		h.markEnded()
 	}
 	r.mu.Unlock()
 	r.tell(func() { r.attempt.acquired(func() {}, g) })
 }
-
-// A nodeKeeper is the keeper of a hold behind a PersistentNode, which alone ends it.
-type nodeKeeper struct{ path string }
-
-// end implements keeper.
-func (k nodeKeeper) end(*Hold) leaving { return leaving{path: k.path, err: errKept} }
-
-// stay implements keeper: nobody else is its owner.
-func (nodeKeeper) stay() (stay, *book) { return stay{}, nil }
 
 var errKept = fmt.Errorf("%w: the znode belongs to its PersistentNode; to end it, call "+
 	"Close", ErrNotOwner)

@@ -3,8 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/lockcache"
@@ -36,18 +35,20 @@ type reentrant struct {
 // the records that share it.
 type ownership struct {
 	lock    *reentrant
-	of      stay
+	of      *stay   // on both sides of a read/write lock the same
 	attempt attempt // the first Acquire; used by that alone
 
+	observing atomic.Uint64 // the goroutine that reports the position; 0: none
+
 	// Guarded by book.mu.
-	grant         *grant        // nil while the first Acquire is under way
-	records       []*Hold       // the youngest last
+	grant         *grant // nil while the first Acquire is under way
+	records       records
 	settled       chan struct{} // closed when the first Acquire ends; nil: nobody waits
 	listening     int32         // calls of the listener that run
 	revokePending bool          // the lock was asked back, and no listener called for it
-	observing     uint64        // the goroutine that reports the position; 0: none
 
-	made struct { // what grant and the first record point to, in the same allocation
+	made struct { // what of, grant and the first record may point to, to allocate it once
+		stay  stay
 		grant grant
 		hold  Hold
 		holds [1]*Hold
@@ -70,7 +71,7 @@ func newReentrant(
 	return r
 }
 
-// where is the lock's path, "" of a nil or zero value.
+// where implements core.
 func (r *reentrant) where() string {
 	if r == nil {
 		return ""
@@ -78,60 +79,89 @@ func (r *reentrant) where() string {
 	return r.path
 }
 
-// sinceLocked implements book's lock, for both sides of a read/write lock: the book is
+// stayLocked implements book's lock, for both sides of a read/write lock: the book is
 // the reader's.
-func (r *reentrant) sinceLocked(who owner) int64 {
+func (r *reentrant) stayLocked(who owner) *stay {
 	for side := r; side != nil; side = side.writer {
 		if o := side.owners[who]; o != nil {
-			return o.of.since
+			return o.of
 		}
 	}
-	return 0
+	return nil
 }
 
-// joinLocked implements book's lock, for both sides of a read/write lock.
-func (r *reentrant) joinLocked(s stay) {
+// takeLocked implements book's lock, likewise.
+func (r *reentrant) takeLocked(h *Hold) (last, ok bool) {
 	for side := r; side != nil; side = side.writer {
-		if o := side.owners[s.who]; o != nil {
-			o.of.since = s.since
+		o := side.owners[h.of.who]
+		if o == nil || !o.records.take(h) {
+			continue
 		}
+		if last = len(o.records) == 0; last {
+			delete(side.owners, o.of.who)
+		}
+		return last, true
 	}
+	return false, false
 }
 
-// acquire implements InterProcessLock.
-func (r *reentrant) acquire(a acquisition) (*Hold, error) {
-	if err := usable("acquire", r.where(), a.ctx); err != nil {
+// acquire implements core. Its ctx ends with the bound; that of the call (a.ctx) is what
+// the observer receives.
+func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
+	if err := usable(a.op, r.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	hold, err := r.acquireBare(a)
-	if err != nil {
-		return nil, wrap("acquire", r.path, err)
-	}
-	return hold, nil
-}
-
-// acquireBare is acquire without operation and path in its error. From here on ctx ends
-// with the bound; the ctx of the call (a.ctx) is only what the observer receives.
-func (r *reentrant) acquireBare(a acquisition) (*Hold, error) {
+	defer func() {
+		if err != nil && a.op != "" {
+			err = wrap(a.op, r.path, err)
+		}
+	}()
 	ctx, cancel, err := a.within(a.ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
+	hold, o, err := r.claim(ctx, a)
+	if o == nil { // it was re-entered, or is lost
+		return hold, err
+	}
+	call := a.ctx
+	if a.fresh && r.steps.observer != nil {
+		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
+		// it: if the observer acquires the lock, it does so as that owner.
+		call = withShares(call, r.book.shareOf(o.of))
+	}
+	o.attempt = newAttempt(call, r.steps)
+	defer func() { o.attempt.call = nil }() // which the ownership would keep
+	hold, err = r.enter(ctx, o, seqnode.Request{
+		TryOnce: a.once, WatchSelf: r.revocable, Listener: o,
+	})
+	if err != nil {
+		o.attempt.failed(err)
+		return nil, err
+	}
+	o.attempt.acquired(func() { hold.end() }, hold.grant)
+	return hold, nil
+}
+
+// claim re-enters the owner's grant, with an error if that was lost. If there is none it
+// returns a new ownership, which the caller must settle, unless another goroutine of the
+// owner's has one: it waits for that.
+func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership, error) {
 	for {
-		hold, o, mine, err := r.claim(a)
+		hold, o, mine, err := r.claimOnce(a)
 		switch {
-		case hold != nil || err != nil: // it was re-entered, or is lost
-			return hold, err
-		case mine: // this owner has nothing of the lock yet
-			return r.acquireFirst(ctx, a, o)
-		case a.once: // another goroutine of the owner is acquiring it
-			return nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
-		case r.isObserving(o):
-			return nil, errObserving
+		case hold != nil || err != nil:
+			return hold, nil, err
+		case mine:
+			return nil, o, nil
+		case a.once:
+			return nil, nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
+		case o.isObserving():
+			return nil, nil, errObserving
 		}
 		if err := r.awaitSettled(ctx, o.settled); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }
@@ -140,10 +170,8 @@ var errObserving = errors.New("the owner is queueing for it, and its observer, w
 	"acquires it as the same owner, would wait for itself")
 
 // isObserving tells whether the caller is the observer of the owner's own Acquire.
-func (r *reentrant) isObserving(o *ownership) bool {
-	r.book.mu.Lock()
-	at := o.observing
-	r.book.mu.Unlock()
+func (o *ownership) isObserving() bool {
+	at := o.observing.Load()
 	return at != 0 && at == goroutineID()
 }
 
@@ -169,21 +197,21 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
 var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine"}
 
-// claim re-enters the owner's grant, with an error if that was lost. Where there is none
-// it makes a new ownership, which the caller must settle (mine), or returns the one that
-// another goroutine of the owner's is to settle.
-func (r *reentrant) claim(
+// claimOnce is claim without a wait: the ownership is the caller's to settle (mine), or
+// another goroutine's.
+func (r *reentrant) claimOnce(
 	a acquisition,
 ) (hold *Hold, o *ownership, mine bool, err error) {
 	s := a.lock(r.book)
 	defer r.book.mu.Unlock()
-	s = r.book.beginLocked(s)
-	o = r.owners[s.who]
-	switch {
-	case o == nil:
-		o = &ownership{lock: r, of: s}
+	if o = r.owners[s.who]; o == nil {
+		o = &ownership{lock: r}
+		o.of = r.book.beginLocked(s, &o.made.stay)
 		r.owners[s.who] = o
 		return nil, o, true, nil
+	}
+	r.book.beginLocked(s, nil) // it has begun, and may be older
+	switch {
 	case o.grant == nil:
 		if o.settled == nil {
 			o.settled = make(chan struct{})
@@ -197,32 +225,9 @@ func (r *reentrant) claim(
 
 // recordLocked makes h, which is new, the record of one more acquisition.
 func (o *ownership) recordLocked(h *Hold) *Hold {
-	h.grant, h.keeper = o.grant, o
+	h.grant, h.book, h.of = o.grant, o.lock.book, o.of
 	o.records = append(o.records, h)
 	return h
-}
-
-// acquireFirst acquires for a new ownership.
-func (r *reentrant) acquireFirst(
-	ctx context.Context, a acquisition, o *ownership,
-) (*Hold, error) {
-	call := a.ctx
-	if a.fresh && r.steps.observer != nil {
-		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
-		// it: if the observer acquires the lock, it does so as that owner.
-		call = withShares(call, []share{{r.book.stay(&o.of), []*book{r.book}}})
-	}
-	o.attempt = newAttempt(call, r.steps)
-	defer func() { o.attempt.call = nil }() // which the ownership would keep
-	hold, err := r.enter(ctx, o, seqnode.Request{
-		TryOnce: a.once, WatchSelf: r.revocable, Listener: o,
-	})
-	if err != nil {
-		o.attempt.failed(err)
-		return nil, err
-	}
-	o.attempt.acquired(func() { o.abandon(hold) }, hold.grant)
-	return hold, nil
 }
 
 // Queued implements seqnode.Listener. The owner who waits in the observer can call
@@ -231,19 +236,10 @@ func (o *ownership) Queued(node string, ahead int) {
 	if o.lock.steps.observer == nil {
 		return
 	}
-	o.observe(goroutineID())
-	defer o.observe(0)
+	o.observing.Store(goroutineID())
+	defer o.observing.Store(0)
 	o.attempt.Queued(node, ahead)
 }
-
-func (o *ownership) observe(goroutine uint64) {
-	o.lock.book.mu.Lock()
-	defer o.lock.book.mu.Unlock()
-	o.observing = goroutine
-}
-
-// DataChanged implements seqnode.Listener.
-func (o *ownership) DataChanged(data []byte) { o.lock.changed(o, data) }
 
 // enter gets the owner what a hold rests on: by a new entry in the queue as a rule. It
 // settles the ownership in any case, also if the observer panics or ends the goroutine.
@@ -292,138 +288,8 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	return hold
 }
 
-// abandon ends the record of a caller who will not return, without a word to the
-// observer.
-func (o *ownership) abandon(h *Hold) {
-	if last, ok := o.takeOff(h); ok {
-		h.end()
-		if last {
-			h.node.Withdraw()
-		}
-	}
-}
-
-// What follows is the exported types' methods of these names.
-
-func (r *reentrant) AcquireTimeout(
-	ctx context.Context, timeout time.Duration,
-) (bool, error) {
-	_, err := r.acquire(newAcquisition(ctx, newBound(timeout)))
-	return heldOrBusy(err)
-}
-
-func (r *reentrant) Release(ctx context.Context) error {
-	if err := usable("release", r.where(), ctx); err != nil {
-		return err
-	}
-	c := callerOf(ctx)
-	return r.releaseYoungest(&c).finish(ctx)
-}
-
-// releaseYoungest ends the record of what the caller has acquired last.
-func (r *reentrant) releaseYoungest(c *caller) leaving {
-	h, last, err := r.takeYoungest(c)
-	if err != nil {
-		return leaving{path: r.path, err: err}
-	}
-	return h.leave(r.path, last)
-}
-
-func (r *reentrant) takeYoungest(c *caller) (h *Hold, last bool, err error) {
-	s := c.lock(r.book)
-	defer r.book.mu.Unlock()
-	o := r.owners[s.who]
-	if o == nil || o.grant == nil {
-		return nil, false, r.notOwnerLocked()
-	}
-	at := len(o.records) - 1
-	h = o.records[at]
-	return h, r.takeLocked(o, at), nil
-}
-
-// takeOff takes a record off, if it was not before, and tells whether it was the last of
-// its owner.
-func (o *ownership) takeOff(h *Hold) (last, ok bool) {
-	o.lock.book.mu.Lock()
-	defer o.lock.book.mu.Unlock()
-	at := slices.Index(o.records, h)
-	return at >= 0 && o.lock.takeLocked(o, at), at >= 0
-}
-
-// takeLocked takes a record off. The last one takes the ownership off the lock; its znode
-// is the caller's to delete.
-func (r *reentrant) takeLocked(o *ownership, at int) (last bool) {
-	o.records = slices.Delete(o.records, at, at+1)
-	if last = len(o.records) == 0; last {
-		delete(r.owners, o.of.who)
-	}
-	return last
-}
-
-// end implements keeper.
-func (o *ownership) end(h *Hold) leaving {
-	last, ok := o.takeOff(h)
-	if !ok {
-		return leaving{path: o.lock.path, err: errReleased}
-	}
-	return h.leave(o.lock.path, last)
-}
-
-// stay implements keeper.
-func (o *ownership) stay() (stay, *book) { return o.lock.book.stay(&o.of), o.lock.book }
-
-// notOwnerLocked tells an owner that does not hold the lock whether another one does.
-func (r *reentrant) notOwnerLocked() error {
-	for _, o := range r.owners {
-		if o.grant != nil {
-			return fmt.Errorf("%w: another owner acquired it through this value, "+
-				"see WithOwner", ErrNotOwner)
-		}
-	}
-	return errNotHeld
-}
-
-// held returns the grant of an owner that holds the lock, else nil.
-func (r *reentrant) held(who owner) *grant {
-	r.book.mu.Lock()
-	defer r.book.mu.Unlock()
-	if o := r.owners[who]; o != nil && o.holdsLocked() {
-		return o.grant
-	}
-	return nil
-}
-
-// holdsLocked tells whether the owner holds the lock and has not lost it.
-func (o *ownership) holdsLocked() bool { return o.grant != nil && o.grant.err() == nil }
-
-func (r *reentrant) IsAcquiredInThisProcess() bool {
-	if r == nil {
-		return false
-	}
-	r.book.mu.Lock()
-	defer r.book.mu.Unlock()
-	for _, o := range r.owners {
-		if o.holdsLocked() {
-			return true
-		}
-	}
-	return false
-}
-
-func (r *reentrant) IsOwned(ctx context.Context) bool {
-	h := r.Hold(ctx)
-	return h != nil && h.err() == nil
-}
-
-func (r *reentrant) Hold(ctx context.Context) *Hold {
-	if r.where() == "" {
-		return nil
-	}
-	c := callerOf(ctx)
-	return r.holdOf(&c)
-}
-
-func (r *reentrant) holdOf(c *caller) *Hold {
+// youngest implements core.
+func (r *reentrant) youngest(c caller) *Hold {
 	s := c.lock(r.book)
 	defer r.book.mu.Unlock()
 	if o := r.owners[s.who]; o != nil && o.grant != nil {
@@ -432,8 +298,35 @@ func (r *reentrant) holdOf(c *caller) *Hold {
 	return nil
 }
 
+// all implements core.
+func (r *reentrant) all() (holds []*Hold) {
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	for _, o := range r.owners {
+		holds = append(holds, o.records...)
+	}
+	return holds
+}
+
+// held returns the grant of an owner that holds the lock and has not lost it, else nil.
+func (r *reentrant) held(who owner) *grant {
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	if o := r.owners[who]; o != nil && o.grant != nil && o.grant.err() == nil {
+		return o.grant
+	}
+	return nil
+}
+
+// What follows is the exported types' methods of these names.
+
+func (r *reentrant) IsOwned(ctx context.Context) bool {
+	h := holdOf(ctx, r)
+	return h != nil && h.err() == nil
+}
+
 func (r *reentrant) LockPath(ctx context.Context) string {
-	if h := r.Hold(ctx); h != nil && h.err() == nil {
+	if h := holdOf(ctx, r); h != nil && h.err() == nil {
 		return h.path()
 	}
 	return ""

@@ -85,14 +85,14 @@ func (r *reentrant) watchLocked(o *ownership) {
 	}
 }
 
-// changed looks at new data of an ownership's znode.
-func (r *reentrant) changed(o *ownership, data []byte) {
+// DataChanged implements seqnode.Listener.
+func (o *ownership) DataChanged(data []byte) {
 	if string(data) != revokeMessage {
 		return
 	}
-	r.book.mu.Lock()
-	defer r.book.mu.Unlock()
-	r.tellRevokeLocked(o)
+	o.lock.book.mu.Lock()
+	defer o.lock.book.mu.Unlock()
+	o.lock.tellRevokeLocked(o)
 }
 
 // listenersAtOnce bounds the calls of the listener that run for one ownership: whoever

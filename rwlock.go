@@ -119,17 +119,17 @@ func (l *ReadLock) Acquire(ctx context.Context) error {
 func (l *ReadLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return l.inner().AcquireTimeout(ctx, timeout)
+	return acquireTimeout(ctx, l.inner(), timeout)
 }
 
 // Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
 func (l *ReadLock) Release(ctx context.Context) error {
-	return l.inner().Release(ctx)
+	return release(ctx, l.inner())
 }
 
 // IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (l *ReadLock) IsAcquiredInThisProcess() bool {
-	return l.inner().IsAcquiredInThisProcess()
+	return isAcquired(l.inner())
 }
 
 // IsOwned reports whether ctx's owner holds the read lock and has not lost it.
@@ -140,7 +140,7 @@ func (l *ReadLock) IsOwned(ctx context.Context) bool {
 // Hold returns the read hold of ctx's owner, or nil if there is none, as
 // [InterProcessMutex.Hold] does.
 func (l *ReadLock) Hold(ctx context.Context) *Hold {
-	return l.inner().Hold(ctx)
+	return holdOf(ctx, l.inner())
 }
 
 // LockPath returns the read znode of ctx's owner, or "" if that owner does not hold the
@@ -195,17 +195,17 @@ func (l *WriteLock) Acquire(ctx context.Context) error {
 func (l *WriteLock) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return l.inner().AcquireTimeout(ctx, timeout)
+	return acquireTimeout(ctx, l.inner(), timeout)
 }
 
 // Release implements InterProcessLock. Without a hold it returns ErrNotOwner.
 func (l *WriteLock) Release(ctx context.Context) error {
-	return l.inner().Release(ctx)
+	return release(ctx, l.inner())
 }
 
 // IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (l *WriteLock) IsAcquiredInThisProcess() bool {
-	return l.inner().IsAcquiredInThisProcess()
+	return isAcquired(l.inner())
 }
 
 // IsOwned reports whether ctx's owner holds the write lock and has not lost it.
@@ -216,7 +216,7 @@ func (l *WriteLock) IsOwned(ctx context.Context) bool {
 // Hold returns the write hold of ctx's owner, or nil if there is none, as
 // [InterProcessMutex.Hold] does.
 func (l *WriteLock) Hold(ctx context.Context) *Hold {
-	return l.inner().Hold(ctx)
+	return holdOf(ctx, l.inner())
 }
 
 // LockPath returns the write znode of ctx's owner, or "" if that owner does not hold the
@@ -251,14 +251,6 @@ func (l *WriteLock) MakeRevocable(listener func()) {
 	l.inner().makeRevocable(listener)
 }
 
-func (l *ReadLock) acquire(a acquisition) (*Hold, error) {
-	return l.inner().acquire(a)
-}
+func (l *ReadLock) core() core { return l.inner() }
 
-func (l *ReadLock) identity() any { return l.inner() }
-
-func (l *WriteLock) acquire(a acquisition) (*Hold, error) {
-	return l.inner().acquire(a)
-}
-
-func (l *WriteLock) identity() any { return l.inner() }
+func (l *WriteLock) core() core { return l.inner() }

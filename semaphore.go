@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/calls"
@@ -126,7 +125,7 @@ func (s *InterProcessSemaphoreV2) Acquire(ctx context.Context) (*Lease, error) {
 // AcquireN waits for n leases, 1 to 10,000, all or nothing. An n above a fixed maximum is
 // an error; above a shared one, it waits outside the queue.
 func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
-	return s.acquireWithin(ctx, n, bound{}, noteNothing)
+	return s.acquireWithin(ctx, n, bound{}, nil)
 }
 
 // AcquireTimeout is AcquireN that waits at most timeout. It returns (nil, nil) if the
@@ -137,38 +136,28 @@ func (s *InterProcessSemaphoreV2) AcquireN(ctx context.Context, n int) ([]*Lease
 func (s *InterProcessSemaphoreV2) AcquireTimeout(
 	ctx context.Context, n int, timeout time.Duration,
 ) ([]*Lease, error) {
-	leases, err := s.acquireWithin(ctx, n, newBound(timeout), noteNothing)
+	leases, err := s.acquireWithin(ctx, n, newBound(timeout), nil)
 	_, err = heldOrBusy(err)
 	return leases, err
-}
-
-// acquireWithin tells of its steps with the ctx of the call.
-func (s *InterProcessSemaphoreV2) acquireWithin(
-	ctx context.Context, n int, l bound, note noter,
-) (leases []*Lease, err error) {
-	if err := usable("acquire", s.where(), ctx); err != nil {
-		return nil, err
-	}
-	leases, err = s.acquireBare(ctx, n, l, note)
-	if err != nil {
-		return nil, wrap("acquire", s.path, err)
-	}
-	return leases, nil
 }
 
 // leasesAtOnce bounds how many leases one call acquires: each has a znode, which is
 // created at once with the others.
 const leasesAtOnce = 10_000
 
-// A noter takes note of leases before anybody learns of them. forget undoes that.
-type noter func(leases []*Lease) (forget func())
-
-func noteNothing([]*Lease) (forget func()) { return func() {} }
-
-// acquireBare is acquireWithin without operation and path in its error.
-func (s *InterProcessSemaphoreV2) acquireBare(
-	call context.Context, n int, l bound, note noter,
-) ([]*Lease, error) {
+// acquireWithin acquires leases. The ctx of the call is also what the observer receives.
+// together makes one hold of theirs, before anybody has them; nil: each is by itself.
+func (s *InterProcessSemaphoreV2) acquireWithin(
+	call context.Context, n int, l bound, together func(leases []*Hold) *Hold,
+) (_ []*Lease, err error) {
+	if err := usable("acquire", s.where(), call); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = wrap("acquire", s.path, err)
+		}
+	}()
 	ctx, cancel, err := l.within(call)
 	if err != nil {
 		return nil, err
@@ -189,27 +178,26 @@ func (s *InterProcessSemaphoreV2) acquireBare(
 		a.failed(err)
 		return nil, err
 	}
-	return s.grant(&a, nodes, note), nil
+	return s.grant(&a, nodes, together), nil
 }
 
 // grant makes leases of znodes that are held. Where the observer panics, or ends the
 // goroutine, all are released.
 func (s *InterProcessSemaphoreV2) grant(
-	a *attempt, nodes []*znode.Node, note noter,
+	a *attempt, nodes []*znode.Node, together func(leases []*Hold) *Hold,
 ) []*Lease {
-	leases, grants := make([]*Lease, len(nodes)), make([]*grant, len(nodes))
+	leases, holds := make([]*Lease, len(nodes)), make([]*Hold, len(nodes))
+	grants := make([]*grant, len(nodes))
 	for i, node := range nodes {
 		grants[i] = new(grant).restOn(ownZnode{node}, a.steps)
-		leases[i] = &Lease{sem: s}
-		leases[i].hold = &Hold{grant: grants[i], keeper: leases[i]}
+		holds[i] = &Hold{grant: grants[i]}
+		leases[i] = &Lease{sem: s, hold: holds[i]}
 	}
-	forget := note(leases)
-	a.acquired(func() {
-		forget()
-		for _, node := range nodes {
-			node.Withdraw()
-		}
-	}, grants...)
+	all := holds
+	if together != nil {
+		all = []*Hold{together(holds)}
+	}
+	a.acquired(func() { endAll(all) }, grants...)
 	return leases
 }
 
@@ -306,11 +294,6 @@ func (s *InterProcessSemaphoreV2) ReturnAll(ctx context.Context, leases []*Lease
 	if err := usable("release", s.where(), ctx); err != nil {
 		return err
 	}
-	return s.endLeases(leases).finish(ctx)
-}
-
-// endLeases begins what ReturnAll does.
-func (s *InterProcessSemaphoreV2) endLeases(leases []*Lease) leaving {
 	parts := make([]leaving, len(leases))
 	fromLast(len(leases), func(i int) {
 		switch l := leases[i]; {
@@ -318,19 +301,18 @@ func (s *InterProcessSemaphoreV2) endLeases(leases []*Lease) leaving {
 			err := fmt.Errorf("lease %d is nil", i+1)
 			parts[i] = leaving{path: s.path, err: err}
 		case l.where() == "":
-			parts[i] = leaving{err: usable("release", "", context.Background())}
+			parts[i] = leaving{err: usable("release", "", ctx)}
 		default:
-			parts[i] = l.release(nil)
+			parts[i] = l.release()
 		}
 	})
-	return leaving{parts: parts}
+	return leaving{parts: parts}.finish(ctx, nil)
 }
 
 // A Lease is one lease of a semaphore.
 type Lease struct {
-	sem      *InterProcessSemaphoreV2
-	hold     *Hold
-	released atomic.Bool
+	sem  *InterProcessSemaphoreV2
+	hold *Hold
 }
 
 // Release returns the lease, as InterProcessLock.Release releases a lock: ErrLockLost
@@ -339,7 +321,16 @@ func (l *Lease) Release(ctx context.Context) error {
 	if err := usable("release", l.where(), ctx); err != nil {
 		return err
 	}
-	return l.release(nil).finish(ctx)
+	return l.release().finish(ctx, nil)
+}
+
+// release begins to release the lease, if that was not done before.
+func (l *Lease) release() leaving {
+	left, ok := l.hold.end()
+	if !ok {
+		return leaving{}
+	}
+	return left
 }
 
 // where is the semaphore's path, "" of a nil or zero value.
@@ -349,20 +340,6 @@ func (l *Lease) where() string {
 	}
 	return l.sem.where()
 }
-
-// release begins to release the lease, if that was not done before: again says so.
-func (l *Lease) release(again error) leaving {
-	if l.released.Swap(true) {
-		return leaving{path: l.sem.path, err: again}
-	}
-	return l.hold.leave(l.sem.path, true)
-}
-
-// end implements keeper.
-func (l *Lease) end(*Hold) leaving { return l.release(errReleased) }
-
-// stay implements keeper: a lease is nobody's.
-func (l *Lease) stay() (stay, *book) { return stay{}, nil }
 
 // Data returns what the lease's znode holds, by default its process; see [WithData].
 func (l *Lease) Data(ctx context.Context) ([]byte, error) {

@@ -37,14 +37,15 @@ func (l *InterProcessSemaphoreMutex) inner() *leaseLock {
 
 // Acquire implements InterProcessLock. It waits even if its owner holds the mutex.
 func (l *InterProcessSemaphoreMutex) Acquire(ctx context.Context) error {
-	return l.inner().Acquire(ctx)
+	_, err := l.inner().acquire(newAcquisition(ctx, bound{}))
+	return err
 }
 
 // AcquireTimeout implements InterProcessLock.
 func (l *InterProcessSemaphoreMutex) AcquireTimeout(
 	ctx context.Context, timeout time.Duration,
 ) (bool, error) {
-	return l.inner().AcquireTimeout(ctx, timeout)
+	return acquireTimeout(ctx, l.inner(), timeout)
 }
 
 // Release implements InterProcessLock, for any caller. A caller that acquired the mutex
@@ -53,22 +54,18 @@ func (l *InterProcessSemaphoreMutex) AcquireTimeout(
 // moment, as in Curator: after a loss that can be the next holder's. If nothing is held,
 // it gets ErrNotOwner.
 func (l *InterProcessSemaphoreMutex) Release(ctx context.Context) error {
-	return l.inner().Release(ctx)
+	return release(ctx, l.inner())
 }
 
 // IsAcquiredInThisProcess implements InterProcessLock; false after a loss.
 func (l *InterProcessSemaphoreMutex) IsAcquiredInThisProcess() bool {
-	return l.inner().IsAcquiredInThisProcess()
+	return isAcquired(l.inner())
 }
 
 // Hold returns the hold that Release would release, lost or not, or nil if there is none:
 // that of ctx's owner, or else the value's.
 func (l *InterProcessSemaphoreMutex) Hold(ctx context.Context) *Hold {
-	return l.inner().Hold(ctx)
+	return holdOf(ctx, l.inner())
 }
 
-func (l *InterProcessSemaphoreMutex) acquire(a acquisition) (*Hold, error) {
-	return l.inner().acquire(a)
-}
-
-func (l *InterProcessSemaphoreMutex) identity() any { return l.inner() }
+func (l *InterProcessSemaphoreMutex) core() core { return l.inner() }

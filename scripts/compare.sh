@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares zktest with a real server in one run, and prints a table for docs/testing.md: how long the start takes, how many pairs of a
+# Compares zktest with a real server in one run, and prints a table for docs/appendix/zktest-java-python.md: how long the start takes, how many pairs of a
 # create and a delete it does in a second for 16 users of one connection, how much memory it has after the start, by how much that
 # grows in 30 seconds of writes, or those of LASTING (15m; the real server then writes 2 GB to the disk), and how much it has with
 # 1,000 clients and 100,000 znodes of 100 bytes. The real server is Debian's ZooKeeper, or that of ZOOKEEPER_HOME, with its default

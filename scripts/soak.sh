@@ -37,6 +37,13 @@ else
 	printf 'It needs root, cron and unshare: not run.\n'
 fi
 
+step zklock prove on three machines, which are network namespaces
+if [ "$(id -u)" = 0 ] && command -v ip >/dev/null; then
+	(cd cmd/zklock && ZKLOCK_NETNS=1 go test -count=1 -run '^TestProveOver' .)
+else
+	printf 'It needs root, and ip: not run.\n'
+fi
+
 step new seeds
 SIM_FROM=${SIM_FROM:-$((RANDOM * 100000))} SIM_SEEDS=${SIM_SEEDS:-20000} \
 	go test -run '^TestSimulator$' -timeout 0 ./internal/simulator

@@ -105,7 +105,7 @@ part "go test, of what has no use for the race detector" \
 if touched '^(go\.mod|scripts/builds\.sh|.*_(darwin|linux|unix|other|windows|386|amd64)\.go)$'; then
 	part "other systems, 32 bits and the oldest Go" scripts/builds.sh
 fi
-if touched '^(model|internal/acceptor|scripts/model)'; then
+if touched '^(test/model/|internal/acceptor/|scripts/model)'; then
 	spin_ensure
 	part "the models" scripts/model.sh --quick
 fi

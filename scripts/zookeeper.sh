@@ -16,27 +16,6 @@ die() {
 # The library of ZooKeeper with a runtime to run it. The package "zookeeper" is no more than these, with a desktop's Java.
 zk_packages=(default-jre-headless libzookeeper-java)
 
-# The other side of interop, and a compiler for its program.
-curator_packages=(default-jdk-headless libcurator-recipes-java)
-
-# Python's client, whose locks stand in the same queues.
-kazoo_packages=(python3-kazoo)
-
-# What runs the lines for Node.js of docs/appendix/zktest-java-python.md.
-node_packages=(nodejs)
-
-# The shells that zklock has completions for, and the package that bash's must work with and without.
-shell_packages=(bash bash-completion zsh fish)
-
-# A browser, for the pages of zklock serve.
-chromium_packages=(chromium)
-
-# A Kerberos of the tests' own: its server, its tools, and a wrong clock.
-kerberos_packages=(krb5-kdc krb5-admin-server krb5-user faketime)
-
-# What checks the models: it makes a program in C of each.
-spin_packages=(spin gcc libc6-dev)
-
 zk_local() {
 	if [ -n "${ZOOKEEPER_HOME:-}" ]; then
 		compgen -G "$ZOOKEEPER_HOME/lib/zookeeper*.jar" >/dev/null || return 1
@@ -103,7 +82,7 @@ kerberos_local() {
 	for program in krb5kdc kdb5_util kadmin.local kinit; do
 		PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || return 1
 	done
-	compgen -G "/usr/lib/*/faketime/libfaketime.so.1" >/dev/null && [ -e /usr/share/java/zookeeper.jar ]
+	compgen -G "/usr/lib/*/faketime/libfaketime.so.1" >/dev/null && [ -e /usr/share/java/zookeeper.jar ] && zk_local
 }
 
 spin_local() { command -v spin >/dev/null && command -v gcc >/dev/null; }
@@ -142,50 +121,41 @@ zk_ensure() {
 		"or install a Java runtime and ZooKeeper (on Debian, as root: apt-get install ${zk_packages[*]})."
 }
 
+# ensure NAME WHAT ELSEWHERE PACKAGE... installs Debian's packages unless NAME_local says that they are there. WHAT is missing
+# otherwise, and ELSEWHERE says what to do on another system.
+ensure() {
+	local there=$1_local what=$2 elsewhere=$3
+	shift 3
+	if "$there"; then return 0; fi
+	{ install_packages "$@" && "$there"; } || die "$what missing: install (on Debian, as root: apt-get install $*$elsewhere)."
+}
+
+# The other side of interop, and a compiler for its program.
 curator_ensure() {
-	if curator_local; then return 0; fi
-	{ install_packages "${curator_packages[@]}" && curator_local; } ||
-		die "Curator or a JDK is missing: install them (on Debian, as root: apt-get install ${curator_packages[*]};" \
-			"elsewhere a JDK in JAVA_HOME or PATH, and CURATOR_CLASSPATH with the jars of Curator and all that they need)."
+	ensure curator "Curator or a JDK is" "; elsewhere a JDK in JAVA_HOME or PATH, and CURATOR_CLASSPATH with its jars and what they need" \
+		default-jdk-headless libcurator-recipes-java
 }
 
+# Python's client, whose locks stand in the same queues.
 kazoo_ensure() {
-	if kazoo_local; then return 0; fi
-	{ install_packages "${kazoo_packages[@]}" && kazoo_local; } ||
-		die "kazoo, ZooKeeper's client for Python, is missing: install it (on Debian, as root: apt-get install ${kazoo_packages[*]};" \
-			"elsewhere pip install kazoo, and name that Python in KAZOO_PYTHON)."
+	ensure kazoo "kazoo, ZooKeeper's client for Python, is" "; elsewhere pip install kazoo, and name that Python in KAZOO_PYTHON" \
+		python3-kazoo
 }
 
-node_ensure() {
-	if node_local; then return 0; fi
-	{ install_packages "${node_packages[@]}" && node_local; } ||
-		die "Node.js is missing: install it (on Debian, as root: apt-get install ${node_packages[*]})."
-}
+# What runs the lines for Node.js of docs/appendix/zktest-java-python.md.
+node_ensure() { ensure node "Node.js is" '' nodejs; }
 
-shells_ensure() {
-	if shells_local; then return 0; fi
-	{ install_packages "${shell_packages[@]}" && shells_local; } ||
-		die "bash, bash-completion, zsh or fish is missing: install them (on Debian, as root: apt-get install ${shell_packages[*]})."
-}
+# The shells that zklock has completions for, and the package that bash's must work with and without.
+shells_ensure() { ensure shells "bash, bash-completion, zsh or fish is" '' bash bash-completion zsh fish; }
 
-chromium_ensure() {
-	if chromium_local; then return 0; fi
-	{ install_packages "${chromium_packages[@]}" && chromium_local; } ||
-		die "Chromium is missing: install it (on Debian, as root: apt-get install ${chromium_packages[*]})."
-}
+# A browser, for the pages of zklock serve.
+chromium_ensure() { ensure chromium "Chromium is" '' chromium; }
 
-# A server in a container would see neither its key nor the Kerberos on loopback: it has to be a local one. It is Debian's, which
-# docs/kerberos.md starts.
+# A Kerberos of the tests' own: its server, its tools, and a wrong clock. A server in a container would see neither its key nor the
+# Kerberos on loopback: it has to be a local one. It is Debian's, which docs/appendix/kerberos-login.md starts.
 kerberos_ensure() {
-	if kerberos_local && zk_local; then return 0; fi
-	{ install_packages "${kerberos_packages[@]}" "${zk_packages[@]}" && kerberos_local && zk_local; } ||
-		die "Kerberos or a local ZooKeeper is missing: install them (on Debian, as root: apt-get install ${kerberos_packages[*]}" \
-			"${zk_packages[*]})."
+	ensure kerberos "Kerberos or a local ZooKeeper is" '' krb5-kdc krb5-admin-server krb5-user faketime "${zk_packages[@]}"
 }
 
-spin_ensure() {
-	if spin_local; then return 0; fi
-	{ install_packages "${spin_packages[@]}" && spin_local; } ||
-		die "spin or a C compiler is missing: install them (on Debian, as root: apt-get install ${spin_packages[*]};" \
-			"elsewhere from https://spinroot.com)."
-}
+# What checks the models: it makes a program in C of each.
+spin_ensure() { ensure spin "spin or a C compiler is" "; elsewhere from https://spinroot.com" spin gcc libc6-dev; }

@@ -130,12 +130,12 @@ func (c *client) open(timeout time.Duration) string {
 }
 
 // dial makes a connection as soon as the client may have one.
-func (c *client) dial(_, addr string, _ time.Duration) (net.Conn, error) {
+func (c *client) dial(string, string, time.Duration) (net.Conn, error) {
 	c.mu.Lock()
 	up := c.up
 	c.mu.Unlock()
 	<-up
-	conn, err := dial(addr)
+	conn, err := c.p.dial()
 	if err != nil {
 		return nil, err
 	}

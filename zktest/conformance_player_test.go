@@ -30,6 +30,7 @@ const (
 // the relations count.
 type player struct {
 	addr  string
+	dial  func() (net.Conn, error)
 	stop  func()   // nil for a server that is not the player's own
 	ruler *zk.Conn // makes and removes the bases
 	base  string
@@ -59,13 +60,14 @@ type grant struct {
 	timeout  int32
 }
 
-func newPlayer(addr string) (*player, error) {
-	// A busy machine may take longer for a connection than the client's own dialer waits.
-	patient := func(_, addr string, _ time.Duration) (net.Conn, error) {
-		return dial(addr)
-	}
+// newPlayer connects to addr by dial, which may take longer than the client's own dialer
+// waits.
+func newPlayer(addr string, dial func() (net.Conn, error)) (*player, error) {
 	ruler, events, err := zk.Connect(
-		[]string{addr}, usual, zk.WithDialer(patient),
+		[]string{addr}, usual,
+		zk.WithDialer(func(string, string, time.Duration) (net.Conn, error) {
+			return dial()
+		}),
 		zk.WithHostProvider(&only{addr: addr}), zk.WithLogger(silent{}),
 	)
 	if err != nil {
@@ -76,7 +78,7 @@ func newPlayer(addr string) (*player, error) {
 			continue // until the client closes them
 		}
 	}()
-	return &player{addr: addr, ruler: ruler}, nil
+	return &player{addr: addr, dial: dial, ruler: ruler}, nil
 }
 
 func (p *player) close() {
@@ -315,4 +317,6 @@ func (o *only) Next() (string, bool) {
 
 func (o *only) Connected() { o.tries = 0 }
 
-func dial(addr string) (net.Conn, error) { return net.DialTimeout("tcp", addr, patience) }
+func dialTCP(addr string) func() (net.Conn, error) {
+	return func() (net.Conn, error) { return net.DialTimeout("tcp", addr, patience) }
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/zkrecipes/recipes/internal/zkserver"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -29,14 +28,14 @@ const (
 // that of an earlier run first.
 func TestConformanceRandom(t *testing.T) {
 	needsGenuine(t)
-	genuine := mustPlay(t, realServer(t), nil)
+	genuine := mustPlay(t, ordinary.startReal(t), nil)
 	playRandom(t, genuine, opponent(t, genuine), drawSteps(nil, kinds), leastRandom)
 }
 
 // TestConformanceRandomQuotas does the same below a path with quotas.
 func TestConformanceRandomQuotas(t *testing.T) {
 	needsGenuine(t)
-	genuine := mustPlay(t, realServer(t), nil)
+	genuine := mustPlay(t, ordinary.startReal(t), nil)
 	draw := drawSteps([]string{
 		"c0 create quota:. null", "c0 create quota:/a null",
 		"c0 create quota:/zookeeper_limits count=3,bytes=20",
@@ -48,10 +47,7 @@ func TestConformanceRandomQuotas(t *testing.T) {
 // TestConformanceRandomSASL does the same with clients that log in.
 func TestConformanceRandomSASL(t *testing.T) {
 	needsGenuine(t)
-	users := map[string]string{"bob": "secret", "ann": "hunter2"}
-	cluster := zkserver.Start(t, zkserver.Tick(tick), zkserver.MaxSession(usual),
-		zkserver.SASLUsers(users))
-	genuine := mustPlay(t, cluster.Servers[0].Addr, nil)
+	genuine := mustPlay(t, withUsers.startReal(t), nil)
 	newFake := func() *player {
 		fake, err := zktest.New(zktest.WithTick(tick), zktest.WithMaxSession(usual),
 			zktest.WithSASLUsers(users))
@@ -72,7 +68,7 @@ func playRandom(
 	differ := func(script []step) string {
 		fake := newFake()
 		defer fake.close()
-		_, difference, err := compare(genuine, fake, script, below(t, script))
+		difference, err := compare(genuine, fake, script, below(t, script))
 		require.NoError(t, err, "CONFORMANCE_SEED=%d", seed)
 		return difference
 	}

@@ -231,3 +231,15 @@ func TestConformanceTLS(t *testing.T) {
 		}
 	})
 }
+
+// conform plays a script on both servers, and wants the same answers.
+func conform(t *testing.T, genuineAddr, fakeAddr, text string) {
+	t.Helper()
+	genuine, fake := mustPlay(t, genuineAddr, nil), mustPlay(t, fakeAddr, nil)
+	defer genuine.close()
+	defer fake.close()
+	script := parseScript(text)
+	difference, err := compare(genuine, fake, script, below(t, script))
+	require.NoError(t, err)
+	require.Empty(t, difference)
+}

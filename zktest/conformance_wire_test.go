@@ -193,7 +193,7 @@ func (r *raw) connect(a *arguments) string {
 
 func (r *raw) shake(g grant, timeout, zxid int64, tail []byte) (grant, string, error) {
 	r.end()
-	conn, err := dial(r.p.addr)
+	conn, err := r.p.dial()
 	if err != nil {
 		return grant{}, "", err
 	}
@@ -400,7 +400,7 @@ func (r *raw) end() {
 // bytes sends what is no packet at all, or half of one.
 func (r *raw) bytes(text string) string {
 	if r.conn == nil {
-		conn, err := dial(r.p.addr)
+		conn, err := r.p.dial()
 		if err != nil {
 			return err.Error()
 		}

@@ -80,15 +80,14 @@ func (s *Server) restoreLocked(from *Server) {
 // clone shares data and ACLs, which are replaced and never changed.
 func (t *tree) clone() *tree {
 	twin := &tree{
-		extendedTypes: t.extendedTypes,
-		sasl:          t.sasl,
-		x509:          t.x509,
-		membership:    t.membership,
-		shuffle:       t.shuffle,
-		nodes:         make(map[string]*node, len(t.nodes)),
-		ephemeral:     make(map[int64]map[string]struct{}, len(t.ephemeral)),
-		reapable:      maps.Clone(t.reapable),
-		quotas:        maps.Clone(t.quotas),
+		sasl:       t.sasl,
+		x509:       t.x509,
+		membership: t.membership,
+		shuffle:    t.shuffle,
+		nodes:      make(map[string]*node, len(t.nodes)),
+		ephemeral:  make(map[int64]map[string]struct{}, len(t.ephemeral)),
+		reapable:   maps.Clone(t.reapable),
+		quotas:     maps.Clone(t.quotas),
 	}
 	for path, n := range t.nodes {
 		other := *n

@@ -148,7 +148,7 @@ func (j *judge) create(op opcode, r createRequest) (txn, code) {
 	if j.record(path) != nil {
 		return txn{}, codeNodeExists
 	}
-	if j.tree.ownerType(parent.owner) == ownerSession {
+	if ownerTypeOf(parent.owner) == ownerSession {
 		return txn{}, codeNoChildrenForEphemerals
 	}
 	x := j.txn(op)
@@ -169,8 +169,6 @@ func (j *judge) checkTTL(mode createMode, r createRequest) code {
 		ttl = -1
 	}
 	switch {
-	case mode.ttl && !j.tree.extendedTypes:
-		return codeUnimplemented // the connection stays open here
 	case mode.ttl && (ttl <= 0 || ttl > maxTTL), !mode.ttl && ttl >= 0:
 		return codeBadArguments
 	case r.hasTTL && ttl < 0:
@@ -247,7 +245,7 @@ func (j *judge) checkReap(parent, rec *record) code {
 		return codeNoNode
 	case rec.children > 0:
 		return codeNotEmpty
-	case j.tree.ownerType(rec.owner) == ownerSession:
+	case ownerTypeOf(rec.owner) == ownerSession:
 		return codeBadVersion
 	default:
 		return codeOK

@@ -17,7 +17,7 @@ type Server struct {
 	tree    *tree
 	applied int   // how many transactions of the log its tree contains
 	zxid    int64 // of the newest of them
-	watches watchTable[*conn]
+	watches watchTable
 	conns   []*conn
 	traffic traffic
 
@@ -48,7 +48,7 @@ type Server struct {
 func newServer(c *Cluster, id int) *Server {
 	s := &Server{
 		cluster: c, id: id, up: true,
-		watches: newWatchTable[*conn](),
+		watches: newWatchTable(),
 		waiting: map[int64]*call{}, orphans: map[int64]int{},
 		touched: map[int64]time.Duration{},
 	}

@@ -40,7 +40,7 @@ func (c *Cluster) Restore(shot Snapshot) {
 		if shot.tree != nil {
 			s.tree = shot.tree.clone()
 		}
-		s.watches = newWatchTable[*conn]()
+		s.watches = newWatchTable()
 		s.applied, s.zxid, s.epoch = 0, shot.zxid, 0
 	}
 	c.log, c.zxid, c.epoch = txnLog{}, shot.zxid, shot.epoch

@@ -11,9 +11,7 @@ import (
 // A tree is the state that a server has reached by applying the log so far. Trees that
 // applied the same log are equal.
 type tree struct {
-	// The server's extendedTypesEnabled: without it there are no TTL nodes.
-	extendedTypes bool
-	// Its authProvider of SASL: without it there is no such scheme.
+	// The server's authProvider of SASL: without it there is no such scheme.
 	sasl bool
 	// Likewise that of certificates.
 	x509 bool
@@ -40,8 +38,8 @@ type node struct {
 }
 
 // containerOwner marks a container, ttlOwnerMask with the time in the bits below a TTL
-// node. Hence no session of a server with extendedTypes may have an id that begins with
-// ff.
+// node, as a server has it whose extendedTypesEnabled is set. Hence no session may have an
+// id that begins with ff.
 const (
 	containerOwner int64 = math.MinInt64
 	ttlOwnerMask   int64 = -1 << 56
@@ -57,13 +55,13 @@ const (
 	ownerTTL
 )
 
-func (t *tree) ownerType(owner int64) ownerType {
+func ownerTypeOf(owner int64) ownerType {
 	switch {
 	case owner == 0:
 		return ownerVoid
 	case owner == containerOwner:
 		return ownerContainer
-	case t.extendedTypes && owner&ttlOwnerMask == ttlOwnerMask:
+	case owner&ttlOwnerMask == ttlOwnerMask:
 		return ownerTTL
 	default:
 		return ownerSession
@@ -75,11 +73,10 @@ func (t *tree) ownerType(owner int64) ownerType {
 func newTree() *tree {
 	open := []acl{{permAll, identity{"world", "anyone"}}}
 	t := &tree{
-		extendedTypes: true,
-		nodes:         map[string]*node{},
-		ephemeral:     map[int64]map[string]struct{}{},
-		reapable:      map[string]struct{}{},
-		quotas:        map[string]struct{}{},
+		nodes:     map[string]*node{},
+		ephemeral: map[int64]map[string]struct{}{},
+		reapable:  map[string]struct{}{},
+		quotas:    map[string]struct{}{},
 	}
 	for _, path := range []string{
 		"/", "/zookeeper", configPath, quotaRoot,
@@ -209,7 +206,7 @@ func (t *tree) create(x txn) (stat, []event) {
 		ephemeralOwner: x.owner,
 	}}
 	t.nodes[x.path] = n
-	switch t.ownerType(x.owner) {
+	switch ownerTypeOf(x.owner) {
 	case ownerContainer, ownerTTL:
 		t.reapable[x.path] = struct{}{}
 	case ownerSession:
@@ -272,7 +269,7 @@ func (t *tree) stat(n *node) stat {
 	// Clients count deletes as well, and there was one for each create but for the
 	// children that are left.
 	s.cversion = 2*s.cversion - s.numChildren
-	if t.ownerType(s.ephemeralOwner) != ownerSession {
+	if ownerTypeOf(s.ephemeralOwner) != ownerSession {
 		s.ephemeralOwner = 0
 	}
 	return s
@@ -293,7 +290,7 @@ func (t *tree) containers(now int64) []string {
 		switch s := n.stat; {
 		case len(n.children) > 0:
 		case s.ephemeralOwner == containerOwner && s.cversion > 0,
-			t.ownerType(s.ephemeralOwner) == ownerTTL &&
+			ownerTypeOf(s.ephemeralOwner) == ownerTTL &&
 				now-s.mtime > s.ephemeralOwner&maxTTL:
 			due = append(due, path)
 		}

@@ -34,10 +34,10 @@ const (
 // watchModes are those that addWatch asks for (ZooDefs.AddWatchModes).
 var watchModes = map[int32]watchMode{0: watchPersistent, 1: watchRecursive}
 
-// A watchTable has the watches set on one server, by watchers W. Of each kind a watcher
-// has one at most on a path.
-type watchTable[W comparable] struct {
-	watches [watchKinds]map[string]map[W]watch
+// A watchTable has the watches set on one server, by the connections of the watchers. Of
+// each kind a watcher has one at most on a path.
+type watchTable struct {
+	watches [watchKinds]map[string]map[*conn]watch
 	added   uint64
 }
 
@@ -46,32 +46,32 @@ type watch struct {
 	mode  watchMode
 }
 
-func newWatchTable[W comparable]() watchTable[W] {
-	var w watchTable[W]
+func newWatchTable() watchTable {
+	var w watchTable
 	for kind := range w.watches {
-		w.watches[kind] = map[string]map[W]watch{}
+		w.watches[kind] = map[string]map[*conn]watch{}
 	}
 	return w
 }
 
 // add sets a watch that fires once. One that is set already stays, but that a persistent
 // one is persistent no longer (WatchManager.addWatch).
-func (w *watchTable[W]) add(kind watchKind, path string, who W) {
+func (w *watchTable) add(kind watchKind, path string, who *conn) {
 	w.set(kind, path, who, watchOnce)
 }
 
 // persist sets persistent watches, which are of both kinds.
-func (w *watchTable[W]) persist(mode watchMode, who W, paths ...string) {
+func (w *watchTable) persist(mode watchMode, who *conn, paths ...string) {
 	for _, path := range paths {
 		w.set(watchData, path, who, mode)
 		w.set(watchChild, path, who, mode)
 	}
 }
 
-func (w *watchTable[W]) set(kind watchKind, path string, who W, mode watchMode) {
+func (w *watchTable) set(kind watchKind, path string, who *conn, mode watchMode) {
 	at := w.watches[kind][path]
 	if at == nil {
-		at = map[W]watch{}
+		at = map[*conn]watch{}
 		w.watches[kind][path] = at
 	}
 	one, ok := at[who]
@@ -84,7 +84,7 @@ func (w *watchTable[W]) set(kind watchKind, path string, who W, mode watchMode) 
 }
 
 // answer is that to checkWatches or removeWatches.
-func (w *watchTable[W]) answer(op opcode, asked watcherRequest, who W) code {
+func (w *watchTable) answer(op opcode, asked watcherRequest, who *conn) code {
 	kinds, ok := watchedBy[asked.of]
 	if !ok || op == opCheckWatches && asked.path != "" &&
 		!strings.Contains(asked.path, "/") {
@@ -105,12 +105,12 @@ func (w *watchTable[W]) answer(op opcode, asked watcherRequest, who W) code {
 }
 
 // contains goes by anybody's watch on the path, as WatchManager.containsWatcher does.
-func (w *watchTable[W]) contains(kind watchKind, path string) bool {
+func (w *watchTable) contains(kind watchKind, path string) bool {
 	return path != "" && len(w.watches[kind][path]) > 0
 }
 
 // remove takes back one watch, in whichever mode; false if there is none.
-func (w *watchTable[W]) remove(kind watchKind, path string, who W) bool {
+func (w *watchTable) remove(kind watchKind, path string, who *conn) bool {
 	at := w.watches[kind][path]
 	if _, ok := at[who]; !ok {
 		return false
@@ -123,7 +123,7 @@ func (w *watchTable[W]) remove(kind watchKind, path string, who W) bool {
 }
 
 // drop forgets a watcher whose connection is gone.
-func (w *watchTable[W]) drop(who W) {
+func (w *watchTable) drop(who *conn) {
 	for kind, watches := range w.watches {
 		for path := range watches {
 			w.remove(watchKind(kind), path, who)
@@ -131,7 +131,7 @@ func (w *watchTable[W]) drop(who W) {
 	}
 }
 
-func (w *watchTable[W]) count() int {
+func (w *watchTable) count() int {
 	n := 0
 	for _, watches := range w.watches {
 		for _, at := range watches {
@@ -142,8 +142,8 @@ func (w *watchTable[W]) count() int {
 }
 
 // watchers counts those who watch anything in one way.
-func (w *watchTable[W]) watchers(kind watchKind) int {
-	all := map[W]struct{}{}
+func (w *watchTable) watchers(kind watchKind) int {
+	all := map[*conn]struct{}{}
 	for _, at := range w.watches[kind] {
 		for who := range at {
 			all[who] = struct{}{}
@@ -155,7 +155,7 @@ func (w *watchTable[W]) watchers(kind watchKind) int {
 // trigger delivers events to those who watch for them, and removes the watches that are
 // used up. Watchers of one event hear it in the order in which they set their watches;
 // the real server has no order there.
-func (w *watchTable[W]) trigger(events []event, deliver func(W, event)) {
+func (w *watchTable) trigger(events []event, deliver func(*conn, event)) {
 	for _, e := range events {
 		switch e.kind {
 		case eventNodeCreated, eventNodeDataChanged:
@@ -171,17 +171,17 @@ func (w *watchTable[W]) trigger(events []event, deliver func(W, event)) {
 
 // fire leaves out those who have heard of the event, but their watches are used up all
 // the same. It returns whom the event concerns.
-func (w *watchTable[W]) fire(
-	kind watchKind, e event, heard map[W]uint64, deliver func(W, event),
-) map[W]uint64 {
+func (w *watchTable) fire(
+	kind watchKind, e event, heard map[*conn]uint64, deliver func(*conn, event),
+) map[*conn]uint64 {
 	concerned := w.concerned(kind, e)
-	order := make([]W, 0, len(concerned))
+	order := make([]*conn, 0, len(concerned))
 	for who := range concerned {
 		if _, ok := heard[who]; !ok {
 			order = append(order, who)
 		}
 	}
-	slices.SortFunc(order, func(a, b W) int {
+	slices.SortFunc(order, func(a, b *conn) int {
 		return cmp.Compare(concerned[a], concerned[b])
 	})
 	for _, who := range order {
@@ -193,8 +193,8 @@ func (w *watchTable[W]) fire(
 // concerned gives those who watch the path of an event or, recursively, one above it, and
 // when they began to; watches that are used up are gone. Who watches recursively does not
 // hear that children have changed: it hears of each child.
-func (w *watchTable[W]) concerned(kind watchKind, e event) map[W]uint64 {
-	all := map[W]uint64{}
+func (w *watchTable) concerned(kind watchKind, e event) map[*conn]uint64 {
+	all := map[*conn]uint64{}
 	for path := range upwards(e.path) {
 		for who, one := range w.watches[kind][path] {
 			switch {

@@ -131,14 +131,6 @@ var (
 	}
 )
 
-func TestRequestsRoundTrip(t *testing.T) {
-	for _, r := range everyOp {
-		got, err := decodeRequest(encodeRequest(r))
-		require.NoError(t, err)
-		require.Equal(t, r, got)
-	}
-}
-
 func TestEveryTruncationIsNoticed(t *testing.T) {
 	for _, r := range everyOp {
 		packet := encodeRequest(r)
@@ -155,114 +147,6 @@ func TestEveryTruncationIsNoticed(t *testing.T) {
 			)
 		}
 	}
-}
-
-func TestCreateInMultiGoesByItsFlags(t *testing.T) {
-	plain := createRequest{path: "/a", acl: []acl{world}}
-	container, ttl := plain, plain
-	container.flags, ttl.flags, ttl.ttl, ttl.hasTTL = 4, 5, 1, true
-	sent := multiRequest{[]request{
-		{op: opCreate2, body: plain},
-		{op: opCreateContainer, body: plain},
-		{op: opCreate, body: container},
-		{op: opCreateTTL, body: ttl},
-	}}
-	got, err := decodeRequest(encodeRequest(request{op: opMulti, body: sent}))
-	require.NoError(t, err)
-	var ops []opcode
-	for _, sub := range got.body.(multiRequest).ops {
-		ops = append(ops, sub.op)
-	}
-	require.Equal(t, []opcode{opCreate, opCreate, opCreateContainer, opCreateTTL}, ops)
-}
-
-func TestMultiDoesNotMixReadsAndWrites(t *testing.T) {
-	read, write := request{
-		op: opGetData, body: pathRequest{path: "/a"},
-	}, request{op: opDelete, body: deleteRequest{"/a", -1}}
-	acls := request{op: opSetACL, body: setACLRequest{path: "/a"}}
-	for _, r := range []request{
-		{op: opMulti, body: multiRequest{[]request{write, read}}},
-		{op: opMulti, body: multiRequest{[]request{acls}}},
-		{op: opMultiRead, body: multiRequest{[]request{read, write}}},
-	} {
-		got, err := decodeRequest(encodeRequest(r))
-		require.NoError(t, err)
-		require.Equal(t, malformed{}, got.body)
-	}
-}
-
-func TestConnect(t *testing.T) {
-	e := newEncoder()
-	e.int(0)
-	e.long(7)
-	e.int(4000)
-	e.long(-9)
-	e.buffer([]byte("secret"))
-	old := e.done()[4:]
-	want := connectRequest{
-		lastZxid: 7, timeout: 4000, session: -9, password: []byte("secret"),
-	}
-	got, err := decodeConnect(old)
-	require.NoError(t, err)
-	require.Equal(t, want, got)
-	want.readOnly, want.hasReadOnly = true, true
-	got, err = decodeConnect(append(slices.Clone(old), 1))
-	require.NoError(t, err)
-	require.Equal(t, want, got)
-	_, err = decodeConnect(old[:len(old)-1])
-	require.Error(t, err)
-
-	frame := encodeConnectResponse(4000, -9, []byte("secret"), true, false)
-	short := encodeConnectResponse(4000, -9, []byte("secret"), false, false)
-	require.Len(t, short, len(frame)-1)
-	d := decoder{rest: frame[4:]}
-	require.Equal(
-		t, []any{int32(0), int32(4000), int64(-9), []byte("secret"), false},
-		[]any{d.int(), d.int(), d.long(), d.buffer(), d.bool()},
-	)
-	require.NoError(t, d.err)
-}
-
-// The bytes are written out: a mistake that encoder and decoder share would not show in a
-// round trip.
-func TestFrames(t *testing.T) {
-	require.Equal(t, "\x00\x00\x00\x10"+"\x00\x00\x00\x05"+
-		"\x00\x00\x00\x00\x00\x00\x00\x09"+"\xff\xff\xff\x9b",
-		string(encodeReply(5, 9, codeNoNode, nil)))
-	require.Equal(t, "\x00\x00\x00\x1e"+"\xff\xff\xff\xff"+
-		"\xff\xff\xff\xff\xff\xff\xff\xff"+"\x00\x00\x00\x00"+
-		"\x00\x00\x00\x02"+"\x00\x00\x00\x03"+"\x00\x00\x00\x02/a",
-		string(encodeEvent(event{kind: eventNodeDeleted, path: "/a"})))
-	s := stat{
-		czxid: 1, mzxid: 2, ctime: 3, mtime: 4, version: 5, cversion: 6, aversion: 7,
-		ephemeralOwner: 8, dataLength: 9, numChildren: 10, pzxid: 11,
-	}
-	body := encodeReply(0, 0, codeOK, statReply{s})[20:]
-	var longs []uint64
-	for _, at := range []int{0, 8, 16, 24, 44, 60} {
-		longs = append(longs, binary.BigEndian.Uint64(body[at:]))
-	}
-	require.Equal(t, []uint64{1, 2, 3, 4, 8, 11}, longs)
-	var ints []uint32
-	for _, at := range []int{32, 36, 40, 52, 56} {
-		ints = append(ints, binary.BigEndian.Uint32(body[at:]))
-	}
-	require.Equal(t, []uint32{5, 6, 7, 9, 10}, ints)
-	require.Len(t, body, 68)
-	require.Equal(
-		t, "\xff\xff\xff\xff"+string(body),
-		string(encodeReply(0, 0, codeOK, dataReply{nil, s})[20:]),
-	)
-	require.Equal(
-		t, "\x00\x00\x00\x00"+string(body),
-		string(encodeReply(0, 0, codeOK, dataReply{[]byte{}, s})[20:]),
-	)
-	refused := multiReply{[]multiResult{{op: opError}, {op: opError, code: codeNoNode}}}
-	require.Equal(t, "\xff\xff\xff\xff\x00\x00\x00\x00\x00"+"\x00\x00\x00\x00"+
-		"\xff\xff\xff\xff\x00\xff\xff\xff\x9b"+"\xff\xff\xff\x9b"+
-		"\xff\xff\xff\xff\x01\xff\xff\xff\xff",
-		string(encodeReply(0, 0, codeOK, refused)[20:]))
 }
 
 // play answers a packet from the tree, as a server does that knows of no sessions.

@@ -19,7 +19,7 @@ import (
 )
 
 // zklock logs in by Kerberos, with what kinit left or with a keytab, to the real servers
-// that docs/kerberos.md starts.
+// that docs/appendix/kerberos-login.md starts.
 func TestKerberos(t *testing.T) {
 	dir, servers := startPage(t, `
 		for user in ann eve; do
@@ -74,12 +74,12 @@ func TestKerberos(t *testing.T) {
 
 var shBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 
-// startPage runs the blocks of docs/kerberos.md in a new folder, on other ports, and then
-// more. What they start ends with the test, or with this process.
+// startPage runs the blocks of docs/appendix/kerberos-login.md in a new folder, on other
+// ports, and then more. What they start ends with the test, or with this process.
 func startPage(t *testing.T, more string) (dir, servers string) {
 	t.Helper()
 	kdc.MustHave(t, "krb5kdc", "kdb5_util", "kadmin.local", "kinit", "java", "openssl")
-	page, err := os.ReadFile("../../docs/kerberos.md")
+	page, err := os.ReadFile("../../docs/appendix/kerberos-login.md")
 	require.NoError(t, err)
 	script := "set -eu\ntrap 'kill $(jobs -p)' EXIT\n"
 	for _, block := range shBlock.FindAllStringSubmatch(string(page), -1) {

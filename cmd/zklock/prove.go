@@ -20,7 +20,6 @@ import (
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/cmd/zklock/internal/prove"
-	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
@@ -124,7 +123,7 @@ func (p *proof) flags() []cli.Flag {
 				"machine only",
 		},
 		&cli.IntFlag{
-			Name: "machines", Destination: &p.machines, Value: 2,
+			Name: "machines", Destination: &p.machines, DefaultText: "2",
 			Usage: "with --listen: begin once `N` take part, 2 to 16, this one among " +
 				"them",
 		},
@@ -213,7 +212,7 @@ func (p *proof) settle(chroot string) error {
 
 // prove makes a run and reports.
 func (p *proof) prove(ctx context.Context, to *target) error {
-	if p.listen != "" || p.token != "" {
+	if p.listen != "" || p.token != "" || p.machines != 0 {
 		door, err := p.open()
 		if err != nil {
 			return err
@@ -225,33 +224,38 @@ func (p *proof) prove(ctx context.Context, to *target) error {
 		return fmt.Errorf("prove: %w", err)
 	}
 	first.Close()
-	if p.json != "" {
-		file, err := private(p.json)
-		if err != nil {
-			return usage("--json: %w", hide(err, p.json, wantFile))
-		}
-		defer file.Close()
-		p.config.History = file
+	history, err := create("--json", p.json)
+	if err != nil {
+		return err
+	}
+	if history != nil {
+		defer history.Close()
+		p.config.History = history
+	}
+	page, err := create("--html", p.html) // now, lest an hour's run has none
+	if err != nil {
+		return err
 	}
 	report, err := p.config.Run(ctx)
 	if err != nil {
 		return fmt.Errorf("prove: %w", err)
 	}
-	return p.tell(report)
+	return p.tell(report, page)
 }
 
 // open lets others join.
 func (p *proof) open() (*prove.Door, error) {
 	file, ok := strings.CutPrefix(p.token, "@")
 	if !ok || file == "" || p.listen == "" {
-		return nil, usage("prove: --listen and --token @FILE go together")
+		return nil, usage("prove: --listen and --token @FILE go together, and " +
+			"--machines with them")
 	}
 	host, port, err := net.SplitHostPort(p.listen)
 	if err != nil {
 		return nil, usage("--listen: want HOST:PORT: %w", err)
 	}
 	address := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port)
-	door, err := prove.OpenDoor(address, p.machines)
+	door, err := prove.OpenDoor(address, cmp.Or(p.machines, 2))
 	if err != nil {
 		return nil, usage("--listen: %w", err)
 	}
@@ -265,7 +269,7 @@ func (p *proof) open() (*prove.Door, error) {
 			door.Close())
 	}
 	p.config.Door = door
-	p.config.Say("waiting at %s for %d machines", door.Address(), p.machines-1)
+	p.config.Say("waiting at %s for other machines", door.Address())
 	return door, nil
 }
 
@@ -298,21 +302,21 @@ func (p *proof) again() error {
 	if err != nil {
 		return exit(exitUsage, "prove: --check %s: %w", echo(p.check), err)
 	}
-	return p.tell(report)
+	page, err := create("--html", p.html)
+	if err != nil {
+		return err
+	}
+	return p.tell(report, page)
 }
 
-// tell writes what was found.
-func (p *proof) tell(report *prove.Report) error {
-	for line := range strings.Lines(report.Text()) {
-		line = text.Printable(strings.TrimSuffix(line, "\n"))
-		if _, err := fmt.Fprintln(p.stdout, line); err != nil {
-			return err
-		}
+// tell writes what was found, also to the page, if there is one.
+func (p *proof) tell(report *prove.Report, page *os.File) error {
+	_, err := io.WriteString(p.stdout, report.Text())
+	if page != nil {
+		err = errors.Join(err, report.WritePage(page), page.Close())
 	}
-	if p.html != "" {
-		if err := p.page(report); err != nil {
-			return err
-		}
+	if err != nil {
+		return fmt.Errorf("prove: write the report: %w", err)
 	}
 	switch report.Verdict {
 	case prove.Proven:
@@ -323,27 +327,53 @@ func (p *proof) tell(report *prove.Report) error {
 	return exitWith(exitUndecided)
 }
 
-// page writes the page.
-func (p *proof) page(report *prove.Report) error {
-	file, err := private(p.html)
-	if err != nil {
-		return usage("--html: %w", hide(err, p.html, wantFile))
+// create creates the file that a flag names, nil if it names none.
+func create(flag, name string) (*os.File, error) {
+	if name == "" {
+		return nil, nil
 	}
-	return errors.Join(report.WritePage(file), file.Close())
+	file, err := private(name)
+	if err != nil {
+		return nil, usage("%s: %w", flag, hide(err, name, wantFile))
+	}
+	return file, nil
 }
 
-// private creates a file for its owner alone. One that is there stays, unless it is the
-// owner's own regular file.
+// errTheirs says that a file is none to be written to.
+var errTheirs = errors.New("is there, and is no regular file of your own")
+
+// private creates a file for its owner alone. One that is there stays as it is, unless it
+// is the owner's own regular file.
 func private(name string) (*os.File, error) {
-	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC | syscall.O_NOFOLLOW
+	// A pipe without a reader is not waited for.
+	const flags = os.O_WRONLY | os.O_CREATE | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	file, err := os.OpenFile(name, flags, 0o600) //nolint:gosec // the user names it
+	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) {
+		err = errTheirs // a link, a pipe
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := file.Chmod(0o600); err != nil {
+	if err := emptyOwn(file); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
+}
+
+// emptyOwn empties a file of the user's own, which nobody else may read then.
+func emptyOwn(file *os.File) error {
+	info, err := file.Stat() // of what is written to, whatever the name is of by now
+	if err != nil {
+		return err
+	}
+	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	if !info.Mode().IsRegular() || owner != os.Geteuid() {
+		return errTheirs
+	}
+	if err := file.Chmod(0o600); err != nil {
+		return err
+	}
+	return file.Truncate(0)
 }
 
 // proveWorker is zklock once more, with the same flags: it connects as this one does.

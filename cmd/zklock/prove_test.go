@@ -84,8 +84,12 @@ func TestProveWithTLSAndALogin(t *testing.T) {
 	cluster, err := zktest.New(zktest.WithTLS(config))
 	require.NoError(t, err)
 	t.Cleanup(cluster.Close)
+	files := []string{
+		filepath.Join(t.TempDir(), "history"), filepath.Join(t.TempDir(), "page"),
+	}
 	cmd := proving(t, cluster.ConnectString()+"/app", "--for", "20s", "--workers", "2",
-		"--root", "/mine", "--tls-ca", ca, "--auth", "digest:me:hunter2")
+		"--root", "/mine", "--tls-ca", ca, "--auth", "digest:me:hunter2",
+		"--json", files[0], "--html", files[1])
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	require.NoError(t, cmd.Start())
@@ -109,11 +113,40 @@ func TestProveWithTLSAndALogin(t *testing.T) {
 	require.NotContains(t, said.String(), "VIOLATED")
 	require.Contains(t, said.String(), "acquisitions")
 	require.NotContains(t, said.String(), "hunter2")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NotEmpty(t, text)
+		require.NotContains(t, string(text), "hunter2")
+	}
 	if err != nil { // a machine that is too busy decides nothing
 		require.Contains(t, said.String(), "UNDECIDED", said.String())
 		require.NotContains(t, said.String(), "acquisitions: 0,", said.String())
 	}
 	require.NotContains(t, cluster.Znodes(), "/app/mine")
+}
+
+// A file of somebody else's stays as it is, also for root.
+func TestAFileOfSomebodyElse(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "theirs")
+	require.NoError(t, os.WriteFile(name, []byte("theirs"), 0o666))
+	if err := os.Chown(name, os.Geteuid()+1, -1); err != nil {
+		t.Skip("only root can give a file away")
+	}
+	_, err := private(name)
+	require.ErrorIs(t, err, errTheirs)
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, "theirs", string(text))
+	require.NoError(t, os.Chown(name, os.Geteuid(), -1))
+	require.NoError(t, os.Chmod(name, 0o644)) //nolint:gosec // the file's own test
+	file, err := private(name)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+	info, err := os.Stat(name)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	require.Zero(t, info.Size())
 }
 
 // workersAppear waits for a prove's workers.

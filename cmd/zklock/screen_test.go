@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -56,4 +58,27 @@ func TestPageFits(t *testing.T) {
 	} {
 		require.Contains(t, shown, want)
 	}
+}
+
+// The README shows a queue as a terminal of 80 columns does.
+func TestTheREADMEShowsAScreen(t *testing.T) {
+	const width, path = 80, "/locks/report"
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	since := time.Date(2026, 11, 26, 14, 55, 29, 0, time.Local)
+	var rows []queues.Row
+	for i, state := range []string{queues.Holds, queues.Waits} {
+		rows = append(rows, queues.Row{
+			Path: path, Kind: queues.PairKind, State: state,
+			Node:    fmt.Sprintf("%s/_c_20bc5c66-__WRIT__%010d", path, 2*i),
+			Data:    fmt.Sprintf("host-%d (pid %d, make)", i+1, 5032+233*i),
+			Session: fmt.Sprintf("0x1a21858329f%04x", 7+2*i),
+			Since:   since.Add(time.Duration(5*i) * time.Second),
+		})
+	}
+	screen := "$ zklock watch " + path + "\n"
+	for _, line := range page(path, view{at: rows[1].Since, rows: rows}, width) {
+		screen += line[:min(width, len(line))] + "\n"
+	}
+	require.Contains(t, string(readme), screen)
 }

@@ -250,6 +250,23 @@ func (d *Dialer) secure(
 	return conn, cmp.Or(failed, err)
 }
 
+// within calls code of the user's that may not respect ctx, as Kerberos, which asks its
+// own servers. A call that takes too long is left behind.
+func within(ctx context.Context, what string, call func() error) error {
+	returned := make(chan error, 1)
+	go func() {
+		var err error
+		failed := usercode.Contain(what, func() { err = call() })
+		returned <- cmp.Or(failed, err)
+	}()
+	select {
+	case err := <-returned:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // handshakeTimeout is the time that a server has for the handshake.
 func (d *Dialer) handshakeTimeout() time.Duration {
 	timeout := d.sessionTimeout()

@@ -102,9 +102,10 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.answered {
 		c.stream.Sending(p)
 	} else {
-		c.resumes = wire.AskedSession(p)
+		var seen int64
+		c.resumes, seen = wire.Asked(p)
 		// A server hangs up on a client that has seen nothing for another reason.
-		if seen := wire.AskedZxid(p); c.resumes != 0 && seen != 0 && c.dialer.compares() {
+		if c.resumes != 0 && seen != 0 && c.dialer.compares() {
 			c.seen, sends = seen, wire.AsNew(p)
 		}
 	}

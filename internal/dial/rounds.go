@@ -1,7 +1,6 @@
 package dial
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -30,23 +29,11 @@ func newRounds(p zk.HostProvider) *rounds {
 // start initialises the host provider in zk's stead: it may look names up, and zk would
 // wait for that without regard to ctx.
 func (r *rounds) start(ctx context.Context, servers []string) error {
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		failed := usercode.Contain("its Init", func() {
-			err = r.HostProvider.Init(servers)
-		})
-		done <- cmp.Or(failed, err)
-	}()
-	select {
-	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("host provider: %w", err)
-		}
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("host provider: %w", context.Cause(ctx))
+	err := within(ctx, "its Init", func() error { return r.HostProvider.Init(servers) })
+	if err != nil {
+		return fmt.Errorf("host provider: %w", err)
 	}
+	return nil
 }
 
 // Init does nothing: start did it.

@@ -1,7 +1,6 @@
 package dial
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkrecipes/recipes/internal/usercode"
 	"github.com/zkrecipes/recipes/internal/wire"
 )
 
@@ -57,7 +55,7 @@ func (c *conn) exchange(sasl *SASL) error {
 	ctx, cancel := context.WithDeadlineCause(c.dialer.ctx, c.until, errSlowMechanism)
 	defer cancel()
 	var step SASLStep
-	err = mechanism(ctx, func() (err error) {
+	err = within(ctx, "the mechanism", func() (err error) {
 		step, err = sasl.Begin(ctx, host)
 		return err
 	})
@@ -68,7 +66,7 @@ func (c *conn) exchange(sasl *SASL) error {
 	for message := range int32(saslMessages) {
 		var response []byte
 		var done bool
-		err := mechanism(ctx, func() (err error) {
+		err := within(ctx, "the mechanism", func() (err error) {
 			response, done, err = step(ctx, challenge)
 			return err
 		})
@@ -89,23 +87,6 @@ func (c *conn) exchange(sasl *SASL) error {
 	}
 	return wire.Malformed{
 		Err: fmt.Errorf("the server had more than %d challenges", saslMessages),
-	}
-}
-
-// mechanism calls what may not respect ctx: Kerberos asks its own servers. A call that
-// takes too long is left behind.
-func mechanism(ctx context.Context, call func() error) error {
-	returned := make(chan error, 1)
-	go func() {
-		var err error
-		failed := usercode.Contain("the mechanism", func() { err = call() })
-		returned <- cmp.Or(failed, err)
-	}()
-	select {
-	case err := <-returned:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

@@ -63,11 +63,26 @@ type batch struct {
 	Request
 	s     *zkconn.Conn
 	nodes []*znode.Node
-	list  *lister    // has the list that proves all creates
 	asked time.Time  // when the question was sent that has no answer yet
 	full  wait.Place // why there was no room at the last check; zero: there may be
 	watch bool       // check with watches from now on: the first found no room
 	last  snapshot
+
+	// The goroutine that sends the last create writes these two, until joinN returns.
+	first       *calls.Pending[listing] // the list behind that; nil once it is used
+	reconnected <-chan struct{}         // closed once the connection is back, since then
+	// the connection was away, so that the server may lag behind what was seen before, and
+	// no sync has succeeded since
+	lagging bool
+}
+
+// A listing is the children of a directory.
+type listing struct {
+	children []string
+	pzxid    int64 // of the last create or delete in the directory
+	// proven: the request was sent after the create of the znode that it is to show was
+	// answered. A list that is sent right behind the create may overtake it.
+	proven bool
 }
 
 // A snapshot is what a batch sees of the directory.
@@ -76,27 +91,23 @@ type snapshot struct {
 	pzxid         int64
 	most          int
 	left, changed <-chan zk.Event // when to look again; nil in one without watches
-	// closed once the connection was away, and is back, since before that
-	reconnected <-chan struct{}
 }
 
 // A ticket is one lease on its way into the directory. It implements Hooks.
 type ticket struct {
 	znode.NoHooks // nobody asks for a lease back, and its end wakes nobody here
 
-	spec   *znode.Spec
+	batch  *batch
 	next   func() // called just before the create is sent, or when there is none
 	isLast bool   // the list goes behind this one
-	list   lister
 }
 
 // Sending implements Hooks.
 func (t *ticket) Sending() {
-	t.list.reconnect()
-	t.list.forget()
 	t.next()
-	if t.isLast {
-		t.list.begin()
+	if b := t.batch; t.isLast {
+		b.reconnected = b.s.Reconnected()
+		b.first = calls.Start(b.s, b.children)
 	}
 }
 
@@ -105,7 +116,7 @@ func (t *ticket) Created(n *znode.Node) error {
 	if n == nil {
 		return nil
 	}
-	_, err := seqname.Numbered(n.Path, t.spec.Kind)
+	_, err := seqname.Numbered(n.Path, t.batch.Spec.Kind)
 	return err
 }
 
@@ -122,10 +133,8 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 		mine, next := turn, make(chan struct{})
 		turn = next
 		t := &ticket{
-			spec: b.Spec, next: sync.OnceFunc(func() { close(next) }),
-			isLast: i == b.N-1, list: lister{s: b.s, dir: b.Spec.Dir},
+			batch: b, next: sync.OnceFunc(func() { close(next) }), isLast: i == b.N-1,
 		}
-		b.list = &t.list // of the last ticket in the end
 		joining[i] = calls.Start(b.s, func() (*znode.Node, error) {
 			defer t.next()
 			<-mine
@@ -170,16 +179,13 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	if b.Gate.Ended().Err() != nil || b.s.SessionID() != b.Gate.Session() {
 		return v, znode.ErrEnded
 	}
-	v.reconnected = b.s.Reconnected()
+	b.lagging = b.lagging || b.s.AwaySince(b.reconnected)
+	b.reconnected = b.s.Reconnected()
 	if v.most, v.changed, err = b.Maximum(ctx, b.watch); err != nil {
 		return v, err
 	}
-	var l listing
-	if b.watch {
-		l, v.left, err = b.list.listAndWatch(ctx)
-	} else {
-		l, err = b.list.list(ctx)
-	}
+	l, left, err := b.list(ctx)
+	v.left = left
 	if errors.Is(err, zk.ErrNoNode) {
 		l, err = listing{proven: l.proven}, nil // nobody is there, not even this batch
 	}
@@ -209,6 +215,44 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	return v, nil
 }
 
+// list returns the list behind the last create, the first time. After that it lists the
+// directory anew: behind a sync if the server may lag, and with a watch if the batch waits
+// for others to leave.
+func (b *batch) list(
+	ctx context.Context,
+) (l listing, left <-chan zk.Event, err error) {
+	if first := b.first; first != nil {
+		b.first = nil
+		l, err = first.Wait(ctx)
+		return l, nil, err
+	}
+	if b.lagging {
+		if err := b.s.CatchUp(ctx, b.Spec.Dir); err != nil {
+			return l, nil, err
+		}
+		b.lagging = false
+	}
+	if !b.watch {
+		l, err = calls.Call(ctx, b.s, b.children)
+		l.proven = true
+		return l, nil, err
+	}
+	l.proven = true
+	children, stat, left, err := b.s.WatchChildren(ctx, b.Spec.Dir)
+	if err == nil {
+		l.children, l.pzxid = children, stat.Pzxid
+	}
+	return l, left, err
+}
+
+func (b *batch) children() (l listing, err error) {
+	children, stat, err := b.s.Children(b.Spec.Dir)
+	if err == nil {
+		l.children, l.pzxid = children, stat.Pzxid
+	}
+	return l, err
+}
+
 func (v *snapshot) has(n *znode.Node) bool {
 	name := n.Name()
 	return slices.ContainsFunc(v.queue, func(m seqname.Name) bool {
@@ -229,7 +273,7 @@ func (b *batch) Wait(ctx context.Context) (free bool, err error) {
 	}
 	wake := wait.Wakers{
 		Watch: b.last.left, Path: b.Queue.Dir, Limit: b.last.changed,
-		Ended: b.Gate.Ended().Done(), Reconnected: b.last.reconnected,
+		Ended: b.Gate.Ended().Done(), Reconnected: b.reconnected,
 		Poll: wait.NextPoll(),
 	}
 	_, _, err = wake.Sleep(ctx, b.s)

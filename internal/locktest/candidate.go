@@ -30,8 +30,8 @@ type term struct {
 	end func(ctx context.Context) error
 }
 
-// NewLatchCandidate returns a candidate whose latches create makes, one for each term.
-func NewLatchCandidate(create func() (*recipes.LeaderLatch, error)) *Candidate {
+// newLatchCandidate returns a candidate whose latches create makes, one for each term.
+func newLatchCandidate(create func() (*recipes.LeaderLatch, error)) *Candidate {
 	return &Candidate{stand: func(ctx context.Context) (*term, error) {
 		latch, err := create()
 		if err != nil {
@@ -44,8 +44,8 @@ func NewLatchCandidate(create func() (*recipes.LeaderLatch, error)) *Candidate {
 
 var errTermOver = errors.New("the term is over")
 
-// NewSelectorCandidate returns a candidate that runs s anew for each term.
-func NewSelectorCandidate(s *recipes.LeaderSelector) *Candidate {
+// newSelectorCandidate returns a candidate that runs s anew for each term.
+func newSelectorCandidate(s *recipes.LeaderSelector) *Candidate {
 	return &Candidate{stand: func(ctx context.Context) (*term, error) {
 		within, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 		led, over := make(chan *recipes.Hold, 2), make(chan struct{})

@@ -108,9 +108,6 @@ func (k Kind) AwaitNodes(p *Peer, path string, n int) {
 		"%s does not come to have %d znodes", path, n)
 }
 
-// IsMulti tells whether two releases at the same time can share the members.
-func (k Kind) IsMulti() bool { return len(k.Dirs) == len(memberDirs) }
-
 // IsReentrant tells whether its owner can acquire it again.
 func (k Kind) IsReentrant() bool { return !strings.HasPrefix(k.Recipe, "semaphore") }
 

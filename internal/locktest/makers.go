@@ -56,14 +56,14 @@ func MakeSelector(
 	c recipes.Conn, path string, opts ...recipes.Option,
 ) (recipes.InterProcessLock, error) {
 	s, err := recipes.NewLeaderSelector(c, path, opts...)
-	return NewSelectorCandidate(s), err
+	return newSelectorCandidate(s), err
 }
 
 // MakeLatch makes a candidate that stands as a LeaderLatch.
 func MakeLatch(
 	c recipes.Conn, path string, opts ...recipes.Option,
 ) (recipes.InterProcessLock, error) {
-	return NewLatchCandidate(func() (*recipes.LeaderLatch, error) {
+	return newLatchCandidate(func() (*recipes.LeaderLatch, error) {
 		return recipes.NewLeaderLatch(c, path, opts...)
 	}), nil
 }

@@ -21,11 +21,9 @@ func (q *Queue) check() error {
 			return fmt.Errorf("member %s is there twice", m.name.Text)
 		}
 	}
-	for i, c := range q.coming {
-		if c.count <= 0 || slices.ContainsFunc(q.coming[:i], func(o arrivals) bool {
-			return o.kind == c.kind
-		}) {
-			return fmt.Errorf("creates of %q: %v", c.kind, q.coming)
+	for kind, count := range q.coming {
+		if count <= 0 {
+			return fmt.Errorf("creates of %q: %v", kind, q.coming)
 		}
 	}
 	if q.changed > q.now || q.others < 0 {

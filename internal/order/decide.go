@@ -1,6 +1,10 @@
 package order
 
-import "github.com/zkrecipes/recipes/internal/seqname"
+import (
+	"slices"
+
+	"github.com/zkrecipes/recipes/internal/seqname"
+)
 
 // Decide judges m by the facts, with the cheapest source that suffices. now is the epoch,
 // read before the call and after all facts that the decision may rest on were polled. It
@@ -72,7 +76,7 @@ func (q *Queue) byNeighbour(m *Member, now Epoch) (d Decision, ok bool) {
 		return d, false
 	}
 	return Decision{
-		Behind: b.name, Local: b, LocalOnly: true, Ahead: q.others + at,
+		Behind: b.name, Local: b, Ahead: q.others + at,
 		Next:    b.state == stateHeld,
 		Confirm: m.token == 0 && !m.confirmed.holds(now), Useful: true, By: ByNeighbour,
 	}, true
@@ -253,15 +257,9 @@ func (q *Queue) shows(m *Member, now Epoch) (self int, ok bool) {
 // has to wait for it.
 func (q *Queue) Followed(m *Member) bool {
 	self, ok := q.last.find(m.name)
-	if !ok {
-		return false
-	}
-	for i := range q.last.entries[self+1:] {
-		if q.rules.Excludes(m.name, q.last.entries[self+1+i].Name) {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(q.last.entries[self+1:], func(e entry) bool {
+		return q.rules.Excludes(m.name, e.Name)
+	})
 }
 
 // predecessors are what the last list shows of those ahead of a member.

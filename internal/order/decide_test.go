@@ -205,7 +205,7 @@ func TestBehindAStranger(t *testing.T) {
 	d.show("L-1", "L-2")
 	got := d.is(m, "behind L-1+")
 	require.Equal(t, 1, got.Ahead)
-	require.False(t, got.LocalOnly)
+	require.NotEqual(t, ByNeighbour, got.By)
 	d.confirm(m)
 	d.is(m, "behind L-1")
 	d.gone("L-1")
@@ -384,7 +384,7 @@ func TestManyOfOneProcess(t *testing.T) {
 		m := d.create(fmt.Sprint("L-", i))
 		got := d.is(m, fmt.Sprint("local L-", i-1))
 		require.Equal(t, i-1, got.Ahead)
-		require.True(t, got.LocalOnly)
+		require.Equal(t, ByNeighbour, got.By)
 		require.Same(t, ms[i-2], got.Local)
 		ms = append(ms, m)
 	}
@@ -992,7 +992,7 @@ func TestAnOrphanIsLookedForFirst(t *testing.T) {
 	d.confirm(m)
 	d.gone("L-2")
 	got := d.is(m, "local L-1")
-	require.False(t, got.LocalOnly)
+	require.NotEqual(t, ByNeighbour, got.By)
 	d.leave(a)
 	d.is(m, "first")
 }
@@ -1068,14 +1068,14 @@ func TestFreshTrustsOnlyNewLists(t *testing.T) {
 func TestWithoutSources(t *testing.T) {
 	t.Parallel()
 	for without, want := range map[Sources]string{
-		0:                                   "local L-2 LocalOnly, first",
-		ByNumber:                            "local L-2 LocalOnly, first",
+		0:                                   "local L-2 by neighbour, first",
+		ByNumber:                            "local L-2 by neighbour, first",
 		ByNeighbour:                         "local L-2, first",
-		ByNumber | ByKnownList:              "local L-2 LocalOnly, list",
-		ByKnownList:                         "local L-2 LocalOnly, first",
+		ByNumber | ByKnownList:              "local L-2 by neighbour, list",
+		ByKnownList:                         "local L-2 by neighbour, first",
 		^Sources(0):                         "local L-2, list",
 		ByNumber | ByNeighbour:              "local L-2, first",
-		SmallReads | ByNumber:               "local L-2 LocalOnly, first",
+		SmallReads | ByNumber:               "local L-2 by neighbour, first",
 		ByNeighbour | ByNumber | SmallReads: "local L-2, first",
 	} {
 		r := mutexRules
@@ -1089,8 +1089,8 @@ func TestWithoutSources(t *testing.T) {
 		d.Held(a, true)
 		got := d.Decide(m, 0)
 		was := got.short()
-		if got.LocalOnly {
-			was += " LocalOnly"
+		if got.By == ByNeighbour {
+			was += " by neighbour"
 		}
 		d.Left(a, false)
 		require.Equal(t, want, was+", "+d.Decide(m, 0).short(), "%b", without)

@@ -53,9 +53,6 @@ type Decision struct {
 	Local *Member
 	// Next: as far as is known, nobody but Behind is in the way.
 	Next bool
-	// LocalOnly: the blocker is the nearest of this process, and nothing was asked about
-	// others. Ahead is a guess then.
-	LocalOnly bool
 	// Confirm: confirm m's own znode now, by a read with a watch, besides waiting for
 	// Behind. Either the token is not known, or Behind is the last in the way, and its
 	// end grants only if m is confirmed by then.
@@ -71,6 +68,7 @@ type Decision struct {
 
 	// Ahead is how many participants are ahead, as far as is known, whether or not they
 	// exclude the member. It counts members that have left, until their znodes are gone.
+	// Of ByNeighbour it is a guess: nothing was asked about others.
 	Ahead int
 	// By is the source of the decision; zero if there is a question to ask.
 	By Sources

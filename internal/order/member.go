@@ -80,9 +80,3 @@ func (m *Member) learnToken(token int64) {
 func (m *Member) mayPass(self *Member) bool {
 	return m.state == stateHandedOver && m.session == self.session
 }
-
-// goesBefore reports whether self has to wait for m, and m tells when it ends.
-func (m *Member) goesBefore(self seqname.Name, session int64, excludes Excludes) bool {
-	return m.lives() && m.session == session && m.name.Before(self) &&
-		excludes(m.name, self)
-}

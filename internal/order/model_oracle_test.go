@@ -199,7 +199,7 @@ func (m *model) checkDecision(s *slot, d Decision) {
 	if d.Over && s.own.alive() && (s.own.under == nil || s.own.under.alive()) {
 		m.fail("%d is over, and lives", s.id)
 	}
-	if d.Ahead < 0 || d.Ahead > 0 && !d.LocalOnly && d.Ahead > m.everAhead(s.own) {
+	if d.Ahead < 0 || d.Ahead > 0 && d.By != ByNeighbour && d.Ahead > m.everAhead(s.own) {
 		m.fail("%d are ahead of %s, and %d ever were", d.Ahead, s.own.leaf.text,
 			m.everAhead(s.own))
 	}
@@ -278,6 +278,6 @@ func show(d Decision) string {
 	case d.Ask == ConfirmOwn:
 		return "confirm own"
 	}
-	return fmt.Sprintf("behind %s, local %v (only %v), confirm %v, ahead %d, by %b",
-		d.Behind.Text, d.Local != nil, d.LocalOnly, d.Confirm, d.Ahead, d.By)
+	return fmt.Sprintf("behind %s, local %v, confirm %v, ahead %d, by %b",
+		d.Behind.Text, d.Local != nil, d.Confirm, d.Ahead, d.By)
 }

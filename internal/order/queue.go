@@ -28,10 +28,10 @@ type Queue struct {
 	now, changed moment
 
 	// members are in the order of the queue, each until it is removed, none twice. Those
-	// of a former directory can stand anywhere. coming counts the creates under way, no
-	// kind twice and none with a count of zero.
+	// of a former directory can stand anywhere. coming counts the creates under way by
+	// their kinds, none with a count of zero.
 	members []*Member
-	coming  []arrivals
+	coming  map[string]int
 
 	// others is how many were ahead of the first member when that was decided last.
 	// Nothing but the count that users are shown depends on it.
@@ -57,17 +57,12 @@ type Queue struct {
 	absent []absence
 }
 
-type arrivals struct {
-	kind  string
-	count int
-}
-
 // New returns a queue of which nothing is known.
 func New(r Rules) *Queue {
 	if r.Nested == nil {
 		r.Nested = func(seqname.Name) bool { return false }
 	}
-	return &Queue{rules: r}
+	return &Queue{rules: r, coming: map[string]int{}}
 }
 
 // Idle reports whether there is no member and no create under way. Then the queue may be
@@ -93,10 +88,10 @@ func (q *Queue) Creating(kind string, session int64) Plan {
 	// create under way whose number will be lower. A wrong guess costs a request, no
 	// more.
 	next, led := seqname.Name{Kind: kind, Seq: 1}, false
-	for _, c := range q.coming {
-		led = led || q.rules.Excludes(seqname.Name{Kind: c.kind}, next)
+	for other := range q.coming {
+		led = led || q.rules.Excludes(seqname.Name{Kind: other}, next)
 	}
-	q.expect(kind)
+	q.coming[kind]++
 	if last := len(q.members) - 1; last >= 0 {
 		next.Seq = q.members[last].name.Seq + 1
 		led = led || q.nearest(q.members, next, session) != nil
@@ -114,24 +109,9 @@ func (q *Queue) Creating(kind string, session int64) Plan {
 // NotCreated says that a create that was announced has made no znode, or none that is to
 // be a member.
 func (q *Queue) NotCreated(kind string) {
-	for i := range q.coming {
-		if c := &q.coming[i]; c.kind == kind {
-			if c.count--; c.count == 0 {
-				q.coming = slices.Delete(q.coming, i, i+1)
-			}
-			return
-		}
+	if q.coming[kind]--; q.coming[kind] <= 0 {
+		delete(q.coming, kind)
 	}
-}
-
-func (q *Queue) expect(kind string) {
-	for i := range q.coming {
-		if q.coming[i].kind == kind {
-			q.coming[i].count++
-			return
-		}
-	}
-	q.coming = append(q.coming, arrivals{kind, 1})
 }
 
 // Created says what a create has made, and returns the new member, which waits. It ends
@@ -360,9 +340,9 @@ func (q *Queue) Left(m *Member, inUse bool) {
 	case m.lives() || m.state == stateInUse && !inUse:
 		q.end(m, stateHandedOver)
 		if m.first {
-			// All up to m's number have left. So the next number has its turn, whose
-			// create may be answered before m's delete.
-			q.raise(m)
+			// All up to m's number have left, and do nothing any more. So the next number
+			// has its turn without a request. Its create may be answered before m's delete.
+			q.Remember(Watermark{Seq: m.name.Seq, Token: m.token, MetStranger: m.met})
 		}
 	}
 }
@@ -384,12 +364,6 @@ func (q *Queue) end(m *Member, s state) {
 	m.state, m.ended, m.confirmed = s, q.change(), 0
 }
 
-// raise takes note that m, which had nobody ahead, has left and does nothing any more.
-// The next number has its turn then, without a request.
-func (q *Queue) raise(m *Member) {
-	q.Remember(Watermark{Seq: m.name.Seq, Token: m.token, MetStranger: m.met})
-}
-
 // Removed says that m is no member any more; no call with m may follow but Decide. It is
 // called once, after [Queue.Left] or [Queue.Lost]. gone: an answer or an event said that
 // the znode is gone. If not, the delete failed, or the session ended, whose znodes the
@@ -409,7 +383,7 @@ func (q *Queue) Removed(m *Member, gone bool) {
 // goes takes note that n has gone. directory is zero of a member.
 func (q *Queue) goes(n seqname.Name, told, by moment, directory int64) {
 	if at, ok := q.last.find(n); ok && (directory == q.last.czxid || directory == 0) {
-		q.last.goneAt(at, told, by)
+		q.last.entries[at].gone, q.last.entries[at].by = told, by
 		return
 	}
 	// A list under way, sent before, may still show it.
@@ -434,7 +408,7 @@ func (q *Queue) show(s snapshot) {
 	for _, a := range q.absent {
 		at, ok := s.find(a.Name)
 		if ok && (a.directory == s.czxid || a.directory == 0) {
-			s.goneAt(at, a.gone, a.by)
+			s.entries[at].gone, s.entries[at].by = a.gone, a.by
 		}
 	}
 }
@@ -481,12 +455,13 @@ func (q *Queue) member(n seqname.Name) *Member {
 // uses reports whether a source may be used.
 func (q *Queue) uses(s Sources) bool { return !q.rules.Fresh && q.rules.Without&s == 0 }
 
-// nearest returns the last of members that has to go before another of the same session;
-// nil if there is none.
+// nearest returns the last of members that lives, is of that session, and has to go
+// before another one; nil if there is none.
 func (q *Queue) nearest(members []*Member, other seqname.Name, session int64) *Member {
-	for i := len(members) - 1; i >= 0; i-- {
-		if members[i].goesBefore(other, session, q.rules.Excludes) {
-			return members[i]
+	for _, m := range slices.Backward(members) {
+		if m.lives() && m.session == session && m.name.Before(other) &&
+			q.rules.Excludes(m.name, other) {
+			return m
 		}
 	}
 	return nil

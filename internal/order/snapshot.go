@@ -86,12 +86,6 @@ func (s *snapshot) keep(old *snapshot) {
 	}
 }
 
-// goneAt takes note that the entry at an index has gone, reported again or not.
-func (s *snapshot) goneAt(at int, told, by moment) {
-	e := &s.entries[at]
-	e.gone, e.by = told, by
-}
-
 // An absence is what was reported of a participant that the last list does not show.
 type absence struct {
 	seqname.Name

@@ -104,7 +104,7 @@ type source struct {
 var placeOfBlock = regexp.MustCompile(`(?m)^\t*//pages:block\n`)
 
 // image is that of a page. What ZOOKEEPER_IMAGE names stands in for it, as elsewhere.
-const image = "zookeeper:3.9.3"
+const image = "zookeeper:3.9.6"
 
 // newSource puts a block into its harness.
 func newSource(t *testing.T, pkg string, b block) *source {

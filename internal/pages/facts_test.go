@@ -115,3 +115,23 @@ func TestSourcesNamePagesThatExist(t *testing.T) {
 		}
 	}
 }
+
+var (
+	advised = regexp.MustCompile(`\*\*3\.9\.(\d+) or later`)
+	started = regexp.MustCompile(`"zookeeper:3\.9\.(\d+)"`)
+)
+
+// The server that docs/testing.md starts is one that docs/servers.md advises.
+func TestTheImageOfThePageIsAdvised(t *testing.T) {
+	t.Parallel()
+	patch := func(page string, release *regexp.Regexp) int {
+		found := release.FindStringSubmatch(read(t, page))
+		require.NotNil(t, found, page)
+		n, err := strconv.Atoi(found[1])
+		require.NoError(t, err)
+		return n
+	}
+	least := patch("docs/servers.md", advised)
+	require.GreaterOrEqual(t, patch("docs/testing.md", started), least)
+	require.Contains(t, read(t, "docs/testing.md"), strconv.Quote(image))
+}

@@ -60,13 +60,6 @@ func TestWhatPublishesARelease(t *testing.T) {
 	require.Contains(t, notes, "--source-ref refs/tags/$tag")
 }
 
-// Somebody has to say when a base image has changed.
-func TestImagesAreUpdated(t *testing.T) {
-	t.Parallel()
-	require.Contains(t, read(t, ".github/dependabot.yml"),
-		"  - package-ecosystem: docker\n    directory: /cmd\n")
-}
-
 // A release is made of a tag that its maintainer has signed.
 func TestReleasesAreOfSignedTags(t *testing.T) {
 	t.Parallel()

@@ -26,17 +26,7 @@
 // # Locks
 //
 // Keeper.mu guards what its last fields say. With it held nothing is sent, waited for or
-// called. names.mu, of which Keepers have a name, is held alone.
-//
-// # Files
-//
-// Each uses only those below it.
-//
-//   - keeper.go: Keeper: a znode that is there from Start to Close.
-//   - obtain.go: the wait for a name, and its znode.
-//   - names.go: which names Keepers of this process have.
-//   - pace.go: how fast names and groups are asked for again.
-//   - group.go: the members of a group.
+// called.
 //
 // # Words
 //

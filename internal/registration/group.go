@@ -12,7 +12,6 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
-	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -53,11 +52,7 @@ func Members(ctx context.Context, s *zkconn.Conn, dir string) ([]Member, error) 
 	err = eachOf(children, func(name string) *calls.Pending[Member] {
 		return calls.Start(s, func() (m Member, err error) {
 			m.Name = name
-			path := zkpath.Join(dir, name)
-			m.Data, m.Stat, err = s.Get(path)
-			if outcome.IsReplyTooLong(err) {
-				_, m.Stat, err = s.Children(path)
-			}
+			m.Data, m.Stat, err = s.Read(zkpath.Join(dir, name))
 			return m, err
 		})
 	}, func(_ string, p *calls.Pending[Member]) error {
@@ -99,11 +94,15 @@ func Watch(
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g := &group{
+	g := newGroup(s, dir, tell)
+	return observe.FollowChildren(ctx, s, dir, g.dirty, g.see)
+}
+
+func newGroup(s *zkconn.Conn, dir string, tell func([]Member) (more bool)) *group {
+	return &group{
 		s: s, dir: dir, tell: tell, known: map[string]*known{},
 		dirty: make(chan struct{}, 1),
 	}
-	return observe.FollowChildren(ctx, s, dir, g.dirty, g.see)
 }
 
 // A group is what a reader knows of one. It belongs to the goroutine in Watch.
@@ -139,7 +138,19 @@ func (k *known) isStale() bool {
 func (g *group) see(
 	ctx context.Context, children []string, missed bool,
 ) (more bool, err error) {
-	if err := g.readNew(ctx, children, missed); err != nil {
+	was := g.known
+	g.known = make(map[string]*known, len(children)) // without those that have left
+	var unread []string
+	for _, name := range children {
+		k := was[name]
+		if k != nil {
+			g.known[name] = k
+		}
+		if k == nil || missed || k.isStale() {
+			unread = append(unread, name)
+		}
+	}
+	if err := g.readAll(ctx, unread); err != nil {
 		return true, err
 	}
 	now := make([]Member, 0, len(children))
@@ -156,22 +167,8 @@ func (g *group) see(
 	return g.tell(slices.Clone(now)), nil
 }
 
-// readNew reads the members that are not known as they are, and forgets those that have
-// left.
-func (g *group) readNew(ctx context.Context, children []string, missed bool) error {
-	there := make(map[string]bool, len(children))
-	var unread []string
-	for _, name := range children {
-		there[name] = true
-		if k := g.known[name]; k == nil || missed || k.isStale() {
-			unread = append(unread, name)
-		}
-	}
-	for name := range g.known {
-		if !there[name] {
-			delete(g.known, name)
-		}
-	}
+// readAll reads members that are not known as they are, in rounds.
+func (g *group) readAll(ctx context.Context, unread []string) error {
 	if err := g.pause(ctx); err != nil {
 		return err
 	}

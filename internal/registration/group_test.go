@@ -106,10 +106,11 @@ func TestAMemberThatLeavesMeanwhile(t *testing.T) {
 		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
 		asked := count(t, us)
 		mkdir(t, other)
-		asked.before = func(path string) {
+		asked.before = func(path string) error {
 			if path == dir+"/a" {
 				_ = other.Delete(path, -1)
 			}
+			return nil
 		}
 		join(t, other, "a", "leaves")
 		join(t, other, "b", "stays")
@@ -125,10 +126,65 @@ func TestAMemberThatLeavesMeanwhile(t *testing.T) {
 		asked.before = nil
 		known := join(t, other, "a", "known")
 		require.Equal(t, "a=known b=stays ", w.next(t))
-		asked.before = leave
+		// Its read tells, before any list does.
+		listed := make(chan struct{})
+		defer close(listed)
+		asked.before = func(path string) error {
+			if path == dir {
+				<-listed
+			}
+			return leave(path)
+		}
 		_, err = other.Set(known, []byte("leaves"), -1)
 		require.NoError(t, err)
 		require.Equal(t, "b=stays ", w.next(t))
+	})
+}
+
+// What was missed while the connection was away is read again, also if no watch tells.
+func TestAChangeInAnAbsenceIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		count(t, us).deaf = true
+		mkdir(t, other)
+		path := join(t, other, "a", "one")
+		w := watch(t, us)
+		require.Equal(t, "a=one ", w.next(t))
+		_, err := other.Set(path, []byte("two"), -1)
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		require.Empty(t, w.seen, "the watch has fired")
+		us.Link.Cut()
+		time.Sleep(time.Second)
+		us.Link.Heal()
+		time.Sleep(3 * time.Second)
+		require.Equal(t, "a=two ", w.next(t))
+	})
+}
+
+// A member that is read again by the watch that it has is awaited once: the read of
+// another one fails again and again meanwhile.
+func TestAMemberThatIsReadAgainIsAwaitedOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		asked := count(t, us)
+		mkdir(t, other)
+		join(t, other, "a", "")
+		join(t, other, "b", "")
+		const times = 50
+		failed := 0
+		asked.before = func(path string) error {
+			if path == dir+"/b" && failed < times {
+				failed++
+				return zk.ErrNoServer
+			}
+			return nil
+		}
+		before := runtime.NumGoroutine()
+		w := watch(t, us)
+		require.Equal(t, "a= b= ", <-w.seen)
+		require.Equal(t, times, failed)
+		require.Less(t, runtime.NumGoroutine(), before+times/2)
 	})
 }
 

@@ -30,12 +30,6 @@ type Owner interface {
 	Failed(err error)
 }
 
-// A Taken is what another has under the name.
-type Taken struct {
-	Session int64
-	Data    []byte
-}
-
 // A Keeper keeps a znode under one name in existence from Start to Close. It is safe for
 // concurrent use.
 type Keeper struct {
@@ -69,7 +63,7 @@ type state struct {
 	ended   chan struct{}      // closed when that has ended
 	err     error              // why it has ended by itself, or why there is no znode
 	node    *znode.Node        // the one that is held, or was last; nil: there was none
-	taken   *Taken             // the name is another's
+	taken   *znode.TakenError  // the name is another's
 
 	data      []byte
 	set       int   // how often data were set
@@ -156,27 +150,27 @@ func (k *Keeper) keepOne(ctx context.Context) error {
 	k.owner.Obtaining()
 	o := &obtaining{Keeper: k}
 	err := wait.Until(ctx, k.s, o)
-	switch n := o.node; {
-	case err == nil:
+	n := o.node
+	if err != nil {
+		k.owner.Failed(err)
+		if !errors.Is(err, znode.ErrEnded) {
+			if n != nil {
+				n.Withdraw()
+			}
+			return err
+		}
+	} else {
 		k.owner.Held(n)
 		k.change(func(s *state) {
 			s.node, s.taken, s.err = n, nil, nil
 			s.has, s.done = k.applied, k.applied
 		})
 		k.setData(ctx, n)
-	case !errors.Is(err, znode.ErrEnded) || ctx.Err() != nil:
-		k.owner.Failed(err)
-		if n != nil {
-			n.Withdraw()
-		}
-		return err
-	default:
-		k.owner.Failed(err)
 	}
 	if ctx.Err() != nil {
 		return outcome.Cancelled(ctx)
 	}
-	return k.afterLoss(ctx, o.node)
+	return k.afterLoss(ctx, n)
 }
 
 // afterLoss waits until the next znode may be created.
@@ -184,16 +178,12 @@ func (k *Keeper) afterLoss(ctx context.Context, n *znode.Node) error {
 	n.Withdraw() // nobody relies on it
 	k.spec.Log.Info("zookeeper registration: znode lost, creating it again",
 		"node", k.path, "cause", n.Cause())
-	err := n.AwaitRemoval(ctx)
-	switch {
-	case ctx.Err() != nil:
-		return outcome.Cancelled(ctx)
-	case errors.Is(err, outcome.ErrClosed):
-		return err
-	case errors.Is(n.Cause(), znode.ErrGone):
-		return k.s.Pause(ctx, k.pace.next())
+	_ = n.AwaitRemoval(ctx)
+	pause := time.Duration(0)
+	if errors.Is(n.Cause(), znode.ErrGone) {
+		pause = k.pace.next()
 	}
-	return k.s.Pause(ctx, 0)
+	return k.s.Pause(ctx, pause) // for a ctx that is done, or a connection that is closed
 }
 
 // setData gives a znode each data that are set, until it has ended.
@@ -230,11 +220,9 @@ func (k *Keeper) wanted() (data []byte, number int) {
 }
 
 // isTaken takes note of who has the name.
-func (k *Keeper) isTaken(t *Taken) {
-	k.mu.Lock()
-	isNew := k.taken == nil
-	k.mu.Unlock()
-	k.change(func(s *state) { s.taken = t })
+func (k *Keeper) isTaken(t *znode.TakenError) {
+	isNew := false
+	k.change(func(s *state) { isNew, s.taken = s.taken == nil, t })
 	if isNew {
 		k.owner.IsTaken()
 	}
@@ -268,8 +256,7 @@ func (k *Keeper) end(err error) {
 // Await waits until the znode is there and held.
 func (k *Keeper) Await(ctx context.Context) error {
 	k.Start()
-	asked := time.Now()
-	return k.await(ctx, asked, func(s *state) (bool, error) {
+	return k.await(ctx, func(s *state) (bool, error) {
 		switch {
 		case s.node != nil && !s.node.HasEnded():
 			return true, nil
@@ -281,10 +268,8 @@ func (k *Keeper) Await(ctx context.Context) error {
 }
 
 // await waits until the state is as wanted.
-func (k *Keeper) await(
-	ctx context.Context, asked time.Time, ok func(s *state) (bool, error),
-) error {
-	for {
+func (k *Keeper) await(ctx context.Context, ok func(s *state) (bool, error)) error {
+	for asked := time.Now(); ; {
 		k.mu.Lock()
 		if k.closed {
 			k.mu.Unlock()
@@ -299,7 +284,11 @@ func (k *Keeper) await(
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			err := wait.Explain(kept.s, outcome.Cancelled(ctx), k.place(taken), asked)
+			at := wait.Place{}
+			if taken != nil {
+				at = wait.Place{Text: taken.Error(), Behind: k.path, Ahead: 1}
+			}
+			err := wait.Explain(kept.s, outcome.Cancelled(ctx), at, asked)
 			if errors.Is(err, wait.ErrBusy) {
 				return &existsError{err}
 			}
@@ -322,7 +311,7 @@ func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 		s.set++
 		s.data, number = slices.Clone(data), s.set
 	})
-	return k.await(ctx, time.Now(), func(s *state) (bool, error) {
+	return k.await(ctx, func(s *state) (bool, error) {
 		switch {
 		case s.stop == nil, s.has >= number:
 			return true, nil

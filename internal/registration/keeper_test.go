@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/queuetest"
 	"github.com/zkrecipes/recipes/internal/registration"
 	"github.com/zkrecipes/recipes/internal/wait"
+	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/znode"
 	"github.com/zkrecipes/recipes/zktest"
 )
@@ -49,6 +51,27 @@ func TestAKeeperKeepsItsZnode(t *testing.T) {
 		require.NoError(t, closeIt(bounded(t), k), "twice")
 		time.Sleep(time.Hour)
 		requireNone(t, other)
+	})
+}
+
+// A Keeper that is closed uses its connection no more.
+func TestAClosedKeeperLeavesItsConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us := newPeer(t, c, "us")
+		client := &counted{Conn: us.Conn}
+		use := func() *zkconn.Conn {
+			return zkconn.Use(client, zkconn.Config{
+				Timeout: func() time.Duration { return queuetest.Timeout },
+			})
+		}
+		us.S = use()
+		k, _ := kept(t, us, "data")
+		require.NoError(t, closeIt(bounded(t), k))
+		us.S.Release()
+		time.Sleep(time.Minute) // until it is forgotten
+		again := use()
+		defer again.Release()
+		require.NotSame(t, us.S, again)
 	})
 }
 
@@ -430,6 +453,25 @@ func TestCloseOfAZnodeThatHasGone(t *testing.T) {
 		us.Link.Heal()
 		require.ErrorIs(t, <-done, znode.ErrGone)
 		requireNone(t, other)
+	})
+}
+
+// Data that another has set, too long to be read, are set again, and are no reason for the
+// znode to stay.
+func TestDataThatAreTooLong(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		asked := count(t, us)
+		asked.deaf = true // so that the version is not known
+		k, o := kept(t, us, "ours")
+		_, err := other.Set(path, []byte("theirs"), -1)
+		require.NoError(t, err)
+		asked.tooLong = true
+		require.NoError(t, k.SetData(bounded(t), []byte("ours again")))
+		requireOwn(t, other, us, "ours again")
+		require.NoError(t, closeIt(bounded(t), k))
+		requireNone(t, other)
+		require.Equal(t, []string{"obtaining", "held"}, o.all())
 	})
 }
 

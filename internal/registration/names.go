@@ -12,29 +12,22 @@ type name struct {
 	path string
 }
 
-// names are those that a Keeper has, or is about to have: of two Keepers for one path
-// through one connection, whose znodes would be of one session, the second one waits.
-var names = struct {
-	mu   sync.Mutex
-	held map[name]chan struct{} // closed when the name is given back
-}{held: map[name]chan struct{}{}}
+// names are those that a Keeper has, or is about to have, each with a channel that is
+// closed when it is given back: of two Keepers for one path through one connection, whose
+// znodes would be of one session, the second one waits.
+var names sync.Map
 
 // take takes a name. Where another Keeper has it, it returns what is closed when that one
 // gives it back.
 func (n name) take() (other <-chan struct{}) {
-	names.mu.Lock()
-	defer names.mu.Unlock()
-	if held := names.held[n]; held != nil {
-		return held
+	if held, ok := names.LoadOrStore(n, make(chan struct{})); ok {
+		return held.(chan struct{})
 	}
-	names.held[n] = make(chan struct{})
 	return nil
 }
 
 // giveBack is called by the one that took it.
 func (n name) giveBack() {
-	names.mu.Lock()
-	defer names.mu.Unlock()
-	close(names.held[n])
-	delete(names.held, n)
+	held, _ := names.LoadAndDelete(n)
+	close(held.(chan struct{}))
 }

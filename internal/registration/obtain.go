@@ -3,7 +3,6 @@ package registration
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
@@ -41,7 +40,7 @@ func (o *obtaining) Check(ctx context.Context) (free bool, err error) {
 	switch {
 	case errors.As(err, &taken):
 		o.changed = taken.Events
-		o.isTaken(&Taken{taken.Stat.EphemeralOwner, taken.Data})
+		o.isTaken(taken)
 		return false, nil
 	case errors.Is(err, znode.ErrNoDir):
 		if err := o.s.Pause(ctx, o.pace.next()); err != nil {
@@ -62,15 +61,16 @@ var errParentDeleted = errors.New("somebody deletes the parent znode")
 
 // lookAtRival reads the znode of another Keeper, which need not be there just now.
 func (o *obtaining) lookAtRival(ctx context.Context) error {
-	taken, err := calls.Call(ctx, o.s, func() (*Taken, error) {
-		data, stat, err := o.s.Get(o.name.path)
+	taken, err := calls.Call(ctx, o.s, func() (*znode.TakenError, error) {
+		taken := &znode.TakenError{Path: o.path, Session: o.s.SessionID()}
+		data, stat, err := o.s.Read(o.path)
 		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return &Taken{Session: o.s.SessionID()}, nil
-		case err != nil:
+		case err == nil:
+			taken.Session, taken.Data = stat.EphemeralOwner, data
+		case !errors.Is(err, zk.ErrNoNode):
 			return nil, err
 		}
-		return &Taken{stat.EphemeralOwner, data}, nil
+		return taken, nil
 	})
 	if err == nil {
 		o.isTaken(taken)
@@ -81,7 +81,7 @@ func (o *obtaining) lookAtRival(ctx context.Context) error {
 // Wait implements wait.Goal.
 func (o *obtaining) Wait(ctx context.Context) (free bool, err error) {
 	wake := wait.Wakers{
-		Blocker: o.rival, Watch: o.changed, Path: o.name.path,
+		Blocker: o.rival, Watch: o.changed, Path: o.path,
 		Reconnected: o.reconnected, Poll: wait.NextPoll(),
 	}
 	by, ev, err := wake.Sleep(ctx, o.s)
@@ -100,14 +100,4 @@ func (o *obtaining) Commit(ctx context.Context) error {
 		return err
 	}
 	return o.node.Hold()
-}
-
-// place is where one stands that waits for the name.
-func (k *Keeper) place(t *Taken) wait.Place {
-	if t == nil {
-		return wait.Place{}
-	}
-	text := fmt.Sprintf("%s is another's, of session %#x, with data %q: %v",
-		k.path, uint64(t.Session), t.Data, zk.ErrNodeExists)
-	return wait.Place{Text: text, Behind: k.path, Ahead: 1}
 }

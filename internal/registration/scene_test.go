@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/queuetest"
 	"github.com/zkrecipes/recipes/internal/registration"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -34,10 +35,14 @@ const (
 // A counted connection notes what is asked, and when.
 type counted struct {
 	*zk.Conn
-	answer chan struct{}     // a create is answered once it is closed; nil: at once
-	before func(path string) // is called before each read; nil: nobody cares
-	mu     sync.Mutex        // guards what follows
-	asked  []request
+	answer chan struct{} // a create is answered once it is closed; nil: at once
+	// before is called before each read and list, which fails with its error; nil: nobody
+	// cares.
+	before  func(path string) error
+	deaf    bool       // the watches on data do not fire
+	tooLong bool       // all data are longer than the client accepts
+	mu      sync.Mutex // guards what follows
+	asked   []request
 }
 
 type request struct {
@@ -51,11 +56,12 @@ func (c *counted) note(op string) {
 	c.asked = append(c.asked, request{op, time.Now()})
 }
 
-func (c *counted) noteRead(op, path string) {
+func (c *counted) noteRead(op, path string) error {
 	c.note(op)
-	if c.before != nil {
-		c.before(path)
+	if c.before == nil {
+		return nil
 	}
+	return c.before(path)
 }
 
 // reset forgets what was asked, and returns it.
@@ -86,17 +92,33 @@ func (c *counted) Create(
 }
 
 func (c *counted) Get(path string) ([]byte, *zk.Stat, error) {
-	c.noteRead("get", path)
+	if err := c.noteRead("get", path); err != nil {
+		return nil, nil, err
+	}
+	if c.tooLong {
+		return nil, nil, outcome.ReplyTooLong{}
+	}
 	return c.Conn.Get(path)
 }
 
 func (c *counted) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	c.noteRead("watch", path)
-	return c.Conn.GetW(path)
+	if err := c.noteRead("watch", path); err != nil {
+		return nil, nil, nil, err
+	}
+	if c.tooLong {
+		return nil, nil, nil, outcome.ReplyTooLong{}
+	}
+	data, stat, events, err := c.Conn.GetW(path)
+	if c.deaf {
+		events = make(chan zk.Event)
+	}
+	return data, stat, events, err
 }
 
 func (c *counted) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	c.note("list")
+	if err := c.noteRead("list", path); err != nil {
+		return nil, nil, nil, err
+	}
 	return c.Conn.ChildrenW(path)
 }
 

@@ -11,7 +11,7 @@
 //	Track ──► waits ──► Hold ──► held ──► Untrack
 //	            │                 │
 //	            │                 ├ notified if the session is suspended (Suspended)
-//	            └─────────────────┴ notified if the session has ended (Ended, Closed)
+//	            └─────────────────┴ notified if the session has ended (Ended)
 //
 // It may be notified again; that does not untrack it.
 //

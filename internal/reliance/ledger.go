@@ -273,7 +273,7 @@ func (l *Ledger) good(session int64, margin time.Duration) error {
 	until, ok := l.goodUntil(session)
 	switch {
 	case l.closed:
-		return outcome.ClosedError{}
+		return l.explain(outcome.ClosedError{}, session, 0)
 	case l.sessionID() != session:
 		return l.explain(outcome.ErrSessionEnded, session, 0)
 	case !ok || !now.Before(until.Add(-margin)): // a contact can still help
@@ -289,39 +289,25 @@ type Notice struct {
 	Cause error
 }
 
-// Closed returns the notices that the connection was closed.
-func (l *Ledger) Closed() []Notice {
-	return l.notices(func(t *tracked) error {
-		return l.explain(outcome.ClosedError{}, t.session, 0)
-	})
-}
-
-// Ended returns the notices of those whose session has ended. They come before those of
-// Suspended: no contact can save them.
+// Ended returns the notices of those whose session has ended, or whose connection was
+// closed. They come before those of Suspended: no contact can save them.
 func (l *Ledger) Ended() []Notice {
-	return l.notices(func(t *tracked) error {
-		if l.sessionID() != t.session {
-			return l.explain(outcome.ErrSessionEnded, t.session, 0)
-		}
-		return nil
+	return l.notices(func(_ *tracked, cause error) bool {
+		return !errors.Is(cause, outcome.ErrSuspended)
 	})
 }
 
-// Suspended returns the notices of those that cannot be relied on any more.
+// Suspended returns the notices of those that are held, and cannot be relied on any more.
 func (l *Ledger) Suspended() []Notice {
-	return l.notices(func(t *tracked) error {
-		err := l.good(t.session, t.margin)
-		if t.held && errors.Is(err, outcome.ErrSuspended) {
-			return err
-		}
-		return nil
+	return l.notices(func(t *tracked, cause error) bool {
+		return t.held && errors.Is(cause, outcome.ErrSuspended)
 	})
 }
 
-// notices returns the notices of those for which why returns a cause.
-func (l *Ledger) notices(why func(*tracked) error) (all []Notice) {
+// notices returns the notices of those that are lost for a cause which counts.
+func (l *Ledger) notices(counts func(*tracked, error) bool) (all []Notice) {
 	for _, t := range l.ephemerals {
-		if cause := why(t); cause != nil {
+		if cause := l.good(t.session, t.margin); cause != nil && counts(t, cause) {
 			all = append(all, Notice{t.Ephemeral, cause})
 		}
 	}

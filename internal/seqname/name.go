@@ -69,7 +69,7 @@ func (n Name) Before(self Name) bool { return Compare(n, self) < 0 }
 // transitive among numbers that are far apart: three of them can form a cycle. It is a
 // total order among names that pass [CheckSpread].
 func Compare(a, b Name) int {
-	return cmp.Or(cmp.Compare(a.Seq-b.Seq, 0), cmp.Compare(a.Text, b.Text))
+	return compareFrom(b.Seq, a, b)
 }
 
 // Participants returns the participants among children, in the order of the queue, and
@@ -85,10 +85,17 @@ func Participants(children, kinds []string) []Name {
 			base = min(base, name.Seq)
 		}
 	}
-	slices.SortFunc(names, func(a, b Name) int {
-		return cmp.Or(cmp.Compare(a.Seq-base, b.Seq-base), cmp.Compare(a.Text, b.Text))
-	})
+	slices.SortFunc(names, func(a, b Name) int { return compareFrom(base, a, b) })
 	return names
+}
+
+// compareFrom orders two names by the distance of their numbers from base, and equal
+// numbers, which are few, by the text.
+func compareFrom(base int32, a, b Name) int {
+	if a.Seq != b.Seq {
+		return cmp.Compare(a.Seq-base, b.Seq-base)
+	}
+	return cmp.Compare(a.Text, b.Text)
 }
 
 // SpreadLimit is how far apart the numbers in a queue may be. No real queue comes near

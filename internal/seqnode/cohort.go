@@ -164,19 +164,25 @@ func (c *cohort) countsNumbers(m *Member) bool {
 // not fired proves something only if it was looked at before the decision. The epoch is
 // read before the watch on the directory, for what that says, and again for the decision:
 // if the connection was away in between, what the watch said does not count.
-func (c *cohort) decide(m *Member) (d order.Decision, followed bool) {
+func (c *cohort) decide(m *Member) order.Decision {
 	c.mu.Lock()
 	before := c.epoch()
 	czxid, _ := c.key.s.IncarnationNow(m.queue.Dir) // 0: not known
 	c.order.Directory(before, czxid)
 	c.confirmLocked(m)
-	d = c.order.Decide(m.self, c.epoch())
-	followed = c.order.Followed(m.self)
+	d := c.order.Decide(m.self, c.epoch())
 	token := m.self.Token()
 	c.mu.Unlock()
 	m.node.LearnToken(token)
 	m.node.DrainEvent() // it may end the Node, for which c.mu must be free
-	return d, followed
+	return d
+}
+
+// isFollowed reports whether somebody behind m is known to wait for it.
+func (c *cohort) isFollowed(m *Member) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.order.Followed(m.self)
 }
 
 // confirmLocked tells what the watch on m's own znode says, and the token, which may have
@@ -283,7 +289,7 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error
 	reads := make([]*calls.Pending[struct{}], len(names))
 	for i, n := range names {
 		reads[i] = calls.Start(s, func() (none struct{}, err error) {
-			stat, err := s.Stat(q.Path(n))
+			_, stat, err := s.Read(q.Path(n))
 			if err == nil && zkconn.IsDirectory(stat) {
 				c.isDirectory(stamp, n)
 				err = zk.ErrNoNode

@@ -91,9 +91,8 @@ func (w *waiter) untilBeside(ctx context.Context, gate *znode.Node) error {
 // nothing about this one.
 func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	var d order.Decision
-	var followed bool
 	err = w.s.Retry(ctx, func() (err error) {
-		d, followed, err = w.decide(ctx)
+		d, err = w.decide(ctx)
 		return err
 	})
 	if err != nil {
@@ -120,20 +119,19 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		})
 	}
 	// The entry that waits with this znode may not want to, now that it knows where.
-	if f := w.request.OnDecision; f != nil && !f(w.position(), followed) {
+	f := w.request.OnDecision
+	if f != nil && !f(w.position(), w.cohort.isFollowed(w.Member)) {
 		return false, wait.ErrBusy
 	}
 	return d.Granted, nil
 }
 
 // decide returns a decision that has no question left.
-func (w *waiter) decide(ctx context.Context) (
-	d order.Decision, followed bool, err error,
-) {
+func (w *waiter) decide(ctx context.Context) (d order.Decision, err error) {
 	// Before anything is asked: a reconnect in between must wake the sleep that follows.
 	w.reconnected = w.s.Reconnected()
 	if err := w.useFirstList(ctx); err != nil {
-		return d, false, err
+		return d, err
 	}
 	var proof *calls.Pending[struct{}] // that the session lives; nil: it is not asked for
 	for {
@@ -146,10 +144,10 @@ func (w *waiter) decide(ctx context.Context) (
 		if w.cohort.countsNumbers(w.Member) {
 			w.s.Incarnation(ctx, w.queue.Dir)
 		}
-		d, followed = w.cohort.decide(w.Member)
+		d = w.cohort.decide(w.Member)
 		switch {
 		case d.Over || w.node.Ended().Err() != nil:
-			return d, false, znode.ErrEnded
+			return d, znode.ErrEnded
 		case d.Ask != order.Nothing: // the order needs one more fact
 			// At the same time, proof is asked for. After a reconnect there is proof: the
 			// handshake; and most likely it is not the waiter's turn.
@@ -166,13 +164,13 @@ func (w *waiter) decide(ctx context.Context) (
 			_, _ = proof.Wait(ctx)
 			proof = nil
 		default:
-			return d, followed, nil
+			return d, nil
 		}
 		switch {
 		case ctx.Err() != nil:
-			return d, false, outcome.Cancelled(ctx)
+			return d, outcome.Cancelled(ctx)
 		case err != nil:
-			return d, false, err
+			return d, err
 		}
 	}
 }
@@ -210,10 +208,9 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 	switch {
 	case d.Ask == order.ConfirmOwn:
 		return w.node.AwaitToken(ctx)
-	case w.s.InOrder() && w.node.IsConfirming():
+	case w.s.InOrder() && w.node.AwaitConfirmation(ctx):
 		// The read of the waiter's znode was sent before, and its answer comes first. It
 		// may be all that is missing, and spares the list.
-		w.node.AwaitConfirmation(ctx)
 		return nil
 	case d.Ask == order.ReadAhead:
 		return w.cohort.read(ctx, w.queue, d.Reads)

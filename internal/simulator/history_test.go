@@ -154,27 +154,6 @@ func TestHistoriesOfSeveralProcessesAreMergedByTime(t *testing.T) {
 	)
 }
 
-func TestTailShowsWhatConcernsAPath(t *testing.T) {
-	h := parseHistory(t, `
-		10 called  0/0/0 /a exclusive
-		20 called  1/0/0 /b exclusive
-		30 paused  1
-		40 granted 0/0/0 /a token=7
-		50 lost    0/0/0 /a`)
-	tail := h.Tail("/a", 45*time.Millisecond)
-	require.Equal(t, []string{"called", "paused", "granted"}, secondFields(tail))
-	require.Contains(t, tail, "worker 0, owner 0, step 0.0 /a token=7")
-	require.Equal(t, "    0.020000s called    worker 1, owner 0, step 0.0 /b mode=exclusive\n"+
-		"    0.050000s lost      worker 0, owner 0, step 0.0 /a", h.Pending())
-}
-
-func secondFields(lines string) (fields []string) {
-	for line := range strings.Lines(lines) {
-		fields = append(fields, strings.Fields(line)[1])
-	}
-	return fields
-}
-
 // A judge has each event in order, and what the event begins waits for it.
 func TestARecorderWaitsForTheJudge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -114,7 +114,7 @@ func newStep(c Config, worker, owner, number int) step {
 		shared: d.percent(60), downgrade: d.percent(40), upgrade: d.percent(10),
 		patience: d.patience(), lag: d.lag(t),
 		hold: d.holdTime(t, c.LongHolds), writes: d.IntN(4), ignoreLoss: d.percent(20),
-		closeClient: d.percent(3), ctxDone: d.percent(15),
+		closeClient: d.percent(c.Closes), ctxDone: d.percent(15),
 		inspect: d.percent(8), revoke: d.percent(8), remove: d.percent(c.Removals),
 		victim: d.IntN(3),
 	}

@@ -34,9 +34,9 @@ type Config struct {
 	// who holds it for HoldFor, and up to as much again, unless it is lost.
 	Held    []Lock
 	HoldFor time.Duration
-	// In how many of a hundred steps a znode of others is deleted, and in how many a lock
-	// value is new, and so not revocable; by default 3 and 15.
-	Removals, Fresh int
+	// In how many of a hundred steps a znode of others is deleted, the worker's client is
+	// closed, and a lock value is new, and so not revocable; by default 3, 3 and 15.
+	Removals, Closes, Fresh int
 	// In how many of a hundred steps a lock value keeps its place in the queue
 	// ([recipes.WithCaching]), if the lock can; the others stand in the same queues.
 	Cached int
@@ -99,7 +99,8 @@ func New(c Config) (*World, error) {
 		return nil, errors.New("simulator: New: Dial and Session are needed")
 	}
 	c.Workers, c.Owners = cmp.Or(c.Workers, 3), cmp.Or(c.Owners, 2)
-	c.Removals, c.Fresh = cmp.Or(c.Removals, 3), cmp.Or(c.Fresh, 15)
+	c.Removals, c.Closes = cmp.Or(c.Removals, 3), cmp.Or(c.Closes, 3)
+	c.Fresh = cmp.Or(c.Fresh, 15)
 	if len(c.Locks) == 0 {
 		c.Locks = DefaultLocks(c.Root)
 	}

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "fmt"
 
 // A body is what is left to check of a reply's. What it says of it names the field; after
 // the first that is wrong, it looks at no more.
@@ -43,7 +40,7 @@ func (b *body) number(what string) int32 {
 	if p == nil {
 		return 0
 	}
-	return int32(binary.BigEndian.Uint32(p))
+	return number(p)
 }
 
 func (b *body) text(what string) {
@@ -105,7 +102,7 @@ func (b *body) multiHeader() (op int32, done bool) {
 	if p == nil {
 		return 0, false
 	}
-	return int32(binary.BigEndian.Uint32(p)), p[4] != 0
+	return number(p), p[4] != 0
 }
 
 // results are those of a multi: one for each operation, of its kind, or an error. zk

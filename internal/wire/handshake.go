@@ -53,8 +53,7 @@ func ReadAnswer(r io.Reader) (Answer, error) {
 // Session returns the session and its timeout as the answer has them, session 0 if the
 // session has expired, or why the answer has none.
 func (a Answer) Session() (session int64, timeout time.Duration, err error) {
-	version := int32(binary.BigEndian.Uint32(a[answerVersion:]))
-	granted := int32(binary.BigEndian.Uint32(a[answerTimeout:]))
+	version, granted := number(a[answerVersion:]), number(a[answerTimeout:])
 	session = int64(binary.BigEndian.Uint64(a[answerSession:]))
 	password := int(number(a[answerPassword:]))
 	switch {
@@ -87,33 +86,21 @@ func (a Answer) HasPassword() bool {
 // The parts of a client's handshake: its length, the protocol's version, the last zxid
 // that it has seen, the session timeout, and the session's id, in front of others.
 const (
+	askedZxid     = 8
+	askedTimeout  = 16
 	askedSession  = 20
 	askedPassword = 28
 )
 
-// AskedSession returns the session that a client's handshake asks for, 0 for a new one.
-// zk writes the handshake in one piece.
-func AskedSession(p []byte) int64 {
+// Asked returns the session that a client's handshake asks for, 0 for a new one, and the
+// last zxid that it has seen: a server that has not come so far hangs up. zk writes the
+// handshake in one piece.
+func Asked(p []byte) (session, zxid int64) {
 	if len(p) < askedPassword || length(p) != len(p) {
-		return 0
+		return 0, 0
 	}
-	return int64(binary.BigEndian.Uint64(p[askedSession:]))
-}
-
-// askedZxid is where a client's handshake has the last zxid that it has seen, in front of
-// the session timeout.
-const (
-	askedZxid    = 8
-	askedTimeout = 16
-)
-
-// AskedZxid returns the last zxid that a client has seen, by its handshake: a server that
-// has not come so far hangs up.
-func AskedZxid(p []byte) int64 {
-	if len(p) < askedPassword || length(p) != len(p) {
-		return 0
-	}
-	return int64(binary.BigEndian.Uint64(p[askedZxid:]))
+	session = int64(binary.BigEndian.Uint64(p[askedSession:]))
+	return session, int64(binary.BigEndian.Uint64(p[askedZxid:]))
 }
 
 // AsNew returns a client's handshake as one that has seen nothing yet, and asks for a new

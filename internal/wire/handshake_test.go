@@ -96,13 +96,19 @@ func TestAPasswordOfZerosIsNone(t *testing.T) {
 	}
 }
 
-func TestTheSessionThatAHandshakeAsksFor(t *testing.T) {
+func TestWhatAHandshakeAsksFor(t *testing.T) {
+	requireAsked := func(session, zxid int64, handshake []byte, why string) {
+		t.Helper()
+		gotSession, gotZxid := wire.Asked(handshake)
+		require.Equal(t, session, gotSession, why)
+		require.Equal(t, zxid, gotZxid, why)
+	}
 	whole := packet(int32(0), int64(99), int32(4000), int64(7), strings.Repeat("p", 16))
-	require.EqualValues(t, 7, wire.AskedSession(whole))
-	require.Zero(t, wire.AskedSession(whole[:40]), "a part of one")
-	require.Zero(t, wire.AskedSession(append(whole, 0)), "more than one")
+	requireAsked(7, 99, whole, "all of one")
+	requireAsked(0, 0, whole[:40], "a part of one")
+	requireAsked(0, 0, append(whole, 0), "more than one")
 	least := packet(int32(0), int64(99), int32(4000), int64(7))
-	require.EqualValues(t, 7, wire.AskedSession(least))
-	require.Zero(t, wire.AskedSession(packet([]byte("ruok"))))
-	require.Zero(t, wire.AskedSession(nil))
+	requireAsked(7, 99, least, "the least")
+	requireAsked(0, 0, packet([]byte("ruok")), "another word")
+	requireAsked(0, 0, nil, "nothing")
 }

@@ -88,6 +88,19 @@ func unimplemented(xid int32) []byte {
 	return binary.BigEndian.AppendUint32(p, ^uint32(6-1))
 }
 
+// packet returns a request.
+func packet(xid, op int32, body []byte) []byte {
+	p := binary.BigEndian.AppendUint32(nil, uint32(requestHead-lengthSize+len(body)))
+	p = binary.BigEndian.AppendUint32(p, uint32(xid))
+	p = binary.BigEndian.AppendUint32(p, uint32(op))
+	return append(p, body...)
+}
+
+// buffer returns bytes with their length in front.
+func buffer(p []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(p))), p...)
+}
+
 func number(p []byte) int32 {
 	return int32(binary.BigEndian.Uint32(p))
 }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 
@@ -17,27 +16,15 @@ const saslLimit = 128 << 10
 func (s *Stream) AskSASL(
 	w io.Writer, xid int32, token []byte,
 ) (answer []byte, err error) {
-	const afterLength = requestHead + lengthSize
-	p := make([]byte, afterLength, afterLength+len(token))
-	binary.BigEndian.PutUint32(p, uint32(afterLength-lengthSize+len(token)))
-	binary.BigEndian.PutUint32(p[requestXid:], uint32(xid))
-	binary.BigEndian.PutUint32(p[requestOp:], opSASL)
-	binary.BigEndian.PutUint32(p[requestHead:], uint32(len(token)))
-	if _, err := w.Write(append(p, token...)); err != nil {
+	head, err := s.ask(w, packet(xid, opSASL, buffer(token)))
+	if err != nil {
 		return nil, err
 	}
-	var head [replyHead]byte
-	if _, err := io.ReadFull(s.buffered, head[:]); err != nil {
-		return nil, err
-	}
-	announced, limit := int(number(head[:])), min(saslLimit, s.maxReply)
+	announced, limit := int(number(head)), min(saslLimit, s.maxReply)
 	switch code := number(head[replyError:]); {
 	case announced < replyHead-lengthSize || announced > limit:
 		return nil, malformed("the server's answer has %d bytes: must be from %d to %d",
 			announced, replyHead-lengthSize, limit)
-	case number(head[replyXid:]) != xid:
-		return nil, malformed("the server answers request %d instead of %d",
-			number(head[replyXid:]), xid)
 	case code == codeAuthFailed && len(token) == 0:
 		return nil, fmt.Errorf("the server rejects the mechanism, before it has seen "+
 			"credentials; from 3.9.6 on it accepts DIGEST-MD5 only with "+

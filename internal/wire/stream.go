@@ -226,38 +226,35 @@ func (s *Stream) end(p []byte) error {
 	return nil
 }
 
-// The xid of a sync that is asked before zk has the connection, and its path.
-const (
-	zxidXid  = 1
-	zxidPath = "/"
-)
+// zxidXid is the xid of a sync that is asked before zk has the connection.
+const zxidXid = 1
 
 // AskZxid asks how far the ensemble has come, by a sync that its leader has a part in,
 // and then ends the session. It is called before Read, which cannot follow.
 func (s *Stream) AskZxid(w io.Writer) (zxid int64, err error) {
-	p := packet(zxidXid, opSync)
-	p = binary.BigEndian.AppendUint32(p, uint32(len(zxidPath)))
-	p = append(p, zxidPath...)
-	binary.BigEndian.PutUint32(p, uint32(len(p)-lengthSize))
-	if _, err := w.Write(p); err != nil {
+	head, err := s.ask(w, packet(zxidXid, opSync, buffer([]byte("/"))))
+	if err != nil {
 		return 0, err
 	}
-	var head [replyHead]byte
-	if _, err := io.ReadFull(s.buffered, head[:]); err != nil {
-		return 0, err
-	}
-	if xid, code := number(head[replyXid:]), number(head[replyError:]); xid != zxidXid {
-		return 0, malformed("the server answers request %d instead of %d", xid, zxidXid)
-	} else if code != 0 {
+	if code := number(head[replyError:]); code != 0 {
 		return 0, fmt.Errorf("the server refuses a sync with error code %d", code)
 	}
-	_, err = w.Write(packet(zxidXid+1, opClose))
+	_, err = w.Write(packet(zxidXid+1, opClose, nil))
 	return int64(binary.BigEndian.Uint64(head[replyZxid:])), err
 }
 
-// packet returns a request without a body.
-func packet(xid, op int32) []byte {
-	p := binary.BigEndian.AppendUint32(nil, requestHead-lengthSize)
-	p = binary.BigEndian.AppendUint32(p, uint32(xid))
-	return binary.BigEndian.AppendUint32(p, uint32(op))
+// ask sends a request before zk has the connection, and returns the head of its reply.
+func (s *Stream) ask(w io.Writer, request []byte) (head []byte, err error) {
+	if _, err := w.Write(request); err != nil {
+		return nil, err
+	}
+	head = make([]byte, replyHead)
+	if _, err := io.ReadFull(s.buffered, head); err != nil {
+		return nil, err
+	}
+	xid, want := number(head[replyXid:]), number(request[requestXid:])
+	if xid != want {
+		return nil, malformed("the server answers request %d instead of %d", xid, want)
+	}
+	return head, nil
 }

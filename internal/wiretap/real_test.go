@@ -15,8 +15,8 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-// What the fake server cannot vouch for: that the packets are a real server's, and that
-// it does what the tap says of it.
+// What zktest cannot vouch for: that the packets are a real server's, and that it does
+// what the tap says of it.
 
 // realTap gives a tap in front of a real server, an own path there, and checks at the
 // test's end that no goroutine is left.
@@ -44,7 +44,7 @@ func connectReal(
 	return conn, sessions
 }
 
-func exists(t *testing.T, conn *zk.Conn, path string) (bool, *zk.Stat) {
+func find(t *testing.T, conn *zk.Conn, path string) (bool, *zk.Stat) {
 	t.Helper()
 	_, err := conn.Sync(path)
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestRealRequestsAndReplies(t *testing.T) {
 	require.NoError(t, err)
 	_, err = conn.Set(node, []byte("changed"), -1)
 	require.NoError(t, err)
-	exists(t, conn, node)
+	find(t, conn, node)
 	_, _, err = conn.Children(root)
 	require.NoError(t, err)
 	_, err = conn.Multi(&zk.CheckVersionRequest{
@@ -113,7 +113,7 @@ func TestRealLoseReplyAndLoseRequest(t *testing.T) {
 	_, err := conn.Create(root+"/reply", nil, zk.FlagEphemeral, anyone)
 	require.ErrorIs(t, err, zk.ErrConnectionClosed)
 	<-lost
-	found, stat := exists(t, other, root+"/reply")
+	found, stat := find(t, other, root+"/reply")
 	require.True(t, found, "the server had done it")
 	require.Equal(t, conn.SessionID(), stat.EphemeralOwner)
 
@@ -124,7 +124,7 @@ func TestRealLoseReplyAndLoseRequest(t *testing.T) {
 	<-lost
 	<-sessions
 	// Behind anything that the server may have had of it.
-	found, _ = exists(t, conn, root+"/request")
+	found, _ = find(t, conn, root+"/request")
 	require.False(t, found)
 }
 
@@ -171,7 +171,7 @@ func TestRealSessionOutlivesAForgedExpiry(t *testing.T) {
 	tap.Cut()
 	require.ErrorIs(t, (<-own).Err, zk.ErrSessionExpired)
 	<-sessions
-	found, stat := exists(t, conn, node)
+	found, stat := find(t, conn, node)
 	require.True(t, found)
 	require.Equal(t, session, stat.EphemeralOwner)
 	require.NotEqual(t, session, conn.SessionID())

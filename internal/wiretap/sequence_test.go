@@ -12,7 +12,7 @@ import (
 
 func TestShiftSequence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
+		tap, server, conn := tapServer(t)
 		tap.ShiftSequence(math.MaxInt32 - 1)
 		names := []string{"x-lock-", "_c_1-__READ__", "_c_2-__WRIT__", "_c_3-lease-"}
 		onServer := []string{
@@ -25,13 +25,13 @@ func TestShiftSequence(t *testing.T) {
 		}
 		for i, name := range names {
 			require.Equal(t, "/"+want[i], create(t, conn, "/"+name, zk.FlagSequence))
-			require.True(t, server.exists("/"+onServer[i]), onServer[i])
+			require.True(t, exists(server, "/"+onServer[i]), onServer[i])
 		}
 		create(t, conn, "/unrelated-0000000007", 0)
-		require.True(t, server.exists("/unrelated-0000000007"))
+		require.True(t, exists(server, "/unrelated-0000000007"))
 		create(t, conn, "/lock-0000000007-config", 0)
 		require.True(
-			t, server.exists("/lock-0000000007-config"),
+			t, exists(server, "/lock-0000000007-config"),
 			"a number that does not end the name",
 		)
 
@@ -42,6 +42,7 @@ func TestShiftSequence(t *testing.T) {
 			"_c_1-__READ__2147483647", "_c_2-__WRIT__-2147483648",
 			"_c_3-lease--2147483647",
 			"lock-0000000007-config", "unrelated-0000000007", "x-lock-2147483646",
+			"zookeeper",
 		}, children)
 
 		for _, name := range want {
@@ -64,12 +65,12 @@ func TestShiftSequence(t *testing.T) {
 // Close to zero ZooKeeper pads a negative number to ten characters, its sign included.
 func TestShiftSequencePadsNegativeNumbersAsZooKeeperDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
+		tap, server, conn := tapServer(t)
 		tap.ShiftSequence(-1)
 		require.Equal(t, "/lock--000000001", create(t, conn, "/lock-", zk.FlagSequence))
 		require.Equal(t, "/lock-0000000000", create(t, conn, "/lock-", zk.FlagSequence))
 		require.NoError(t, conn.Delete("/lock--000000001", -1))
-		require.False(t, server.exists("/lock-0000000000"))
-		require.True(t, server.exists("/lock-0000000001"))
+		require.False(t, exists(server, "/lock-0000000000"))
+		require.True(t, exists(server, "/lock-0000000001"))
 	})
 }

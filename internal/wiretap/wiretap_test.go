@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/wiretap"
 	"github.com/zkrecipes/recipes/internal/zkserver"
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 func TestMain(m *testing.M) { os.Exit(zkserver.Main(m)) }
@@ -22,21 +24,30 @@ func TestMain(m *testing.M) { os.Exit(zkserver.Main(m)) }
 // s and give up a silent connection after 20 s.
 const sessionTimeout = 30 * time.Second
 
+// address is any: there is one server.
+const address = "zktest:2181"
+
 var anyone = zk.WorldACL(zk.PermAll)
 
-// tapFake gives a client that is connected to a fake server through a tap. It is for a
+// tapServer gives a client that is connected to a zktest through a tap. It is for a
 // bubble, where a goroutine that outlives the client fails the test.
-func tapFake(t *testing.T) (*wiretap.Tap, *fake, *zk.Conn) {
+func tapServer(
+	t *testing.T, opts ...zktest.Option,
+) (*wiretap.Tap, *zktest.Cluster, *zk.Conn) {
 	t.Helper()
-	server := newFake()
+	server := zktest.Start(t, opts...)
 	tap := wiretap.New(server.Dial)
-	conn, _ := connect(t, "fake:2181", sessionTimeout, tap.Dial, &provider{})
+	conn, _ := connect(t, address, sessionTimeout, tap.Dial, server.HostProvider())
 	t.Cleanup(func() {
 		conn.Close()
 		// A silent connection is noticed by its read deadline only.
 		time.Sleep(sessionTimeout)
 	})
 	return tap, server, conn
+}
+
+func exists(server *zktest.Cluster, path string) bool {
+	return slices.Contains(server.Znodes(), path)
 }
 
 func create(t *testing.T, conn *zk.Conn, path string, flags int32) string {
@@ -74,7 +85,7 @@ func closed(ch <-chan struct{}) bool {
 
 func TestCountsTheChildrenOfAList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, _, conn := tapFake(t)
+		tap, _, conn := tapServer(t)
 		var counted []int
 		tap.OnReply(func(_, reply wiretap.Packet) wiretap.Verdict {
 			if reply.Op == wiretap.GetChildren2 {
@@ -97,7 +108,7 @@ func TestCountsTheChildrenOfAList(t *testing.T) {
 
 func TestListsRequestsInTheOrderSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, _, conn := tapFake(t)
+		tap, _, conn := tapServer(t)
 		create(t, conn, "/a", 0)
 		_, _, _, err := conn.ChildrenW("/a")
 		require.NoError(t, err)
@@ -142,7 +153,7 @@ func TestListsRequestsInTheOrderSent(t *testing.T) {
 
 func TestHooksSeeEachPacketWithWhatItAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, _, conn := tapFake(t)
+		tap, _, conn := tapServer(t)
 		var asked, answered []string
 		var xids [][2]int32
 		tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
@@ -183,14 +194,14 @@ func TestHooksSeeEachPacketWithWhatItAnswers(t *testing.T) {
 
 func TestLoseReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
+		tap, server, conn := tapServer(t)
 		lost := tap.LoseReply(wiretap.Create, 2)
 		create(t, conn, "/first", 0)
 		require.False(t, closed(lost))
 		_, err := conn.Create("/second", nil, 0, anyone)
 		require.ErrorIs(t, err, zk.ErrConnectionClosed)
 		<-lost
-		require.True(t, server.exists("/second"), "the server had done it")
+		require.True(t, exists(server, "/second"), "the server had done it")
 
 		synctest.Wait()
 
@@ -201,7 +212,7 @@ func TestLoseReply(t *testing.T) {
 
 func TestNothingBehindALostReplyReachesTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
+		tap, server, conn := tapServer(t)
 		tap.Delay(time.Second)
 		tap.LoseReply(wiretap.Create, 1)
 		first := start(func() error {
@@ -215,8 +226,8 @@ func TestNothingBehindALostReplyReachesTheServer(t *testing.T) {
 		})
 		require.ErrorIs(t, <-first, zk.ErrConnectionClosed)
 		require.ErrorIs(t, <-second, zk.ErrConnectionClosed)
-		require.True(t, server.exists("/first"))
-		require.False(t, server.exists("/second"))
+		require.True(t, exists(server, "/first"))
+		require.False(t, exists(server, "/second"))
 		require.Equal(
 			t, []wiretap.Op{wiretap.Create, wiretap.Create}, tap.Ops(), "both were sent",
 		)
@@ -225,7 +236,7 @@ func TestNothingBehindALostReplyReachesTheServer(t *testing.T) {
 
 func TestLoseRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
+		tap, server, conn := tapServer(t)
 		create(t, conn, "/a", 0)
 		create(t, conn, "/b", 0)
 		lost := tap.LoseRequest(wiretap.Delete, 2)
@@ -233,13 +244,13 @@ func TestLoseRequest(t *testing.T) {
 		require.False(t, closed(lost))
 		require.ErrorIs(t, conn.Delete("/b", -1), zk.ErrConnectionClosed)
 		<-lost
-		require.True(t, server.exists("/b"), "the server never saw it")
+		require.True(t, exists(server, "/b"), "the server never saw it")
 	})
 }
 
 func TestDropLeavesTheConnectionOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
+		tap, server, conn := tapServer(t)
 		dropped := tap.NthRequest(wiretap.Create, 1, wiretap.Drop)
 		silent := start(func() error {
 			_, err := conn.Create("/a", nil, 0, anyone)
@@ -256,15 +267,15 @@ func TestDropLeavesTheConnectionOpen(t *testing.T) {
 		time.Sleep(10 * sessionTimeout) // pings and their replies keep the connection
 		pending(t, silent)
 		pending(t, alsoSilent)
-		require.False(t, server.exists("/a"))
-		require.True(t, server.exists("/b"))
+		require.False(t, exists(server, "/a"))
+		require.True(t, exists(server, "/b"))
 		require.Equal(t, 1, tap.Count(wiretap.Connect))
 	})
 }
 
 func TestPassAndCutOfAReplyGivesItToTheClientFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, _, conn := tapFake(t)
+		tap, _, conn := tapServer(t)
 		cut := tap.NthReply(wiretap.Create, 1, wiretap.PassAndCut)
 		create(t, conn, "/a", 0)
 		<-cut
@@ -276,7 +287,7 @@ func TestPassAndCutOfAReplyGivesItToTheClientFirst(t *testing.T) {
 
 func TestARuleDoesNotCountWhatAnotherTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, _, conn := tapFake(t)
+		tap, _, conn := tapServer(t)
 		first := tap.NthRequest(wiretap.Delete, 1, wiretap.Answer(-111))
 		second := tap.NthRequest(wiretap.Delete, 1, wiretap.Answer(-103))
 		require.ErrorIs(t, conn.Delete("/a", -1), zk.ErrNotEmpty)
@@ -290,7 +301,7 @@ func TestARuleDoesNotCountWhatAnotherTakes(t *testing.T) {
 
 func TestALostEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, _, conn := tapFake(t)
+		tap, _, conn := tapServer(t)
 		create(t, conn, "/a", 0)
 		_, _, events, err := conn.GetW("/a")
 		require.NoError(t, err)
@@ -304,7 +315,7 @@ func TestALostEvent(t *testing.T) {
 
 func TestAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
+		tap, server, conn := tapServer(t)
 		tap.OnRequest(func(p wiretap.Packet) wiretap.Verdict {
 			if p.Op == wiretap.CreateContainer {
 				return wiretap.Answer(-6)
@@ -313,13 +324,13 @@ func TestAnswer(t *testing.T) {
 		})
 		_, err := conn.CreateContainer("/a", nil, zk.FlagContainer, anyone)
 		require.EqualError(t, err, "unknown error: -6")
-		require.False(t, server.exists("/a"))
+		require.False(t, exists(server, "/a"))
 
 		tap.NthReply(wiretap.Create, 1, wiretap.Answer(-4))
 		_, err = conn.Create("/b", nil, 0, anyone)
 		require.EqualError(t, err, "unknown error: -4")
 		require.True(
-			t, server.exists("/b"),
+			t, exists(server, "/b"),
 			"the server had done it, the client was told otherwise",
 		)
 		require.Equal(t, 1, tap.Count(wiretap.Connect))
@@ -328,8 +339,7 @@ func TestAnswer(t *testing.T) {
 
 func TestAnAnswerWaitsForTheRepliesBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
-		server.think = time.Second
+		tap, _, conn := tapServer(t, zktest.WithSlowCommit(time.Second))
 		answered := tap.NthRequest(wiretap.Sync, 1, wiretap.Answer(-6))
 		first := start(func() error {
 			_, err := conn.Create("/a", nil, 0, anyone)
@@ -347,7 +357,7 @@ func TestAnAnswerWaitsForTheRepliesBefore(t *testing.T) {
 
 func TestAnswerAndCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
+		tap, server, conn := tapServer(t)
 		session, begin := conn.SessionID(), time.Now()
 		tap.Delay(time.Second)
 		cut := tap.NthRequest(wiretap.CreateContainer, 1, wiretap.AnswerAndCut(-6))
@@ -364,7 +374,7 @@ func TestAnswerAndCut(t *testing.T) {
 		require.ErrorIs(t, <-second, zk.ErrConnectionClosed)
 		<-cut
 		require.Equal(t, 2*time.Second, time.Since(begin))
-		require.False(t, server.exists("/b"))
+		require.False(t, exists(server, "/b"))
 		synctest.Wait()
 		create(t, conn, "/c", 0)
 		require.Equal(t, session, conn.SessionID())
@@ -373,7 +383,7 @@ func TestAnswerAndCut(t *testing.T) {
 
 func TestAnswerToAConnectEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, _, conn := tapFake(t)
+		tap, _, conn := tapServer(t)
 		create(t, conn, "/a", 0)
 		_, _, events, err := conn.GetW("/a")
 		require.NoError(t, err)
@@ -391,7 +401,7 @@ func TestAnswerToAConnectEndsTheSession(t *testing.T) {
 
 func TestHoldKeepsBackWhatIsBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
+		tap, server, conn := tapServer(t)
 		release := make(chan struct{})
 		held := tap.NthRequest(wiretap.Create, 1, wiretap.Hold(release))
 		first := start(func() error {
@@ -405,7 +415,7 @@ func TestHoldKeepsBackWhatIsBehind(t *testing.T) {
 		})
 		pending(t, first)
 		pending(t, second)
-		require.False(t, server.exists("/a") || server.exists("/b"))
+		require.False(t, exists(server, "/a") || exists(server, "/b"))
 		close(release)
 		require.NoError(t, <-first)
 		require.NoError(t, <-second)
@@ -414,7 +424,7 @@ func TestHoldKeepsBackWhatIsBehind(t *testing.T) {
 
 func TestAHeldPacketEndsWithItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap, server, conn := tapFake(t)
+		tap, server, conn := tapServer(t)
 		held := tap.NthRequest(wiretap.Create, 1, wiretap.Hold(nil))
 		result := start(func() error {
 			_, err := conn.Create("/a", nil, 0, anyone)
@@ -426,17 +436,17 @@ func TestAHeldPacketEndsWithItsConnection(t *testing.T) {
 			"the pings are held too: the client gives up",
 		)
 		create(t, conn, "/b", 0)
-		require.False(t, server.exists("/a"))
+		require.False(t, exists(server, "/a"))
 	})
 }
 
 func TestDialErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap := wiretap.New(newFake().Dial)
+		tap := wiretap.New(zktest.Start(t).Dial)
 		tap.Refuse(true)
-		_, err := tap.Dial("tcp", "fake:2181", time.Second)
+		_, err := tap.Dial("tcp", address, time.Second)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
-		require.EqualError(t, err, "dial tcp fake:2181: connection refused")
+		require.EqualError(t, err, "dial tcp zktest:2181: connection refused")
 		tap.Refuse(false)
 
 		for _, partition := range []func(){
@@ -444,13 +454,13 @@ func TestDialErrors(t *testing.T) {
 		} {
 			partition()
 			begin := time.Now()
-			_, err = tap.Dial("tcp", "fake:2181", time.Second)
+			_, err = tap.Dial("tcp", address, time.Second)
 			var timeout net.Error
 			require.ErrorAs(t, err, &timeout)
 			require.True(t, timeout.Timeout())
 			require.Equal(t, time.Second, time.Since(begin))
 			time.AfterFunc(time.Second, tap.Heal)
-			conn, err := tap.Dial("tcp", "fake:2181", time.Minute)
+			conn, err := tap.Dial("tcp", address, time.Minute)
 			require.NoError(t, err)
 			require.Equal(
 				t, 2*time.Second, time.Since(begin),
@@ -463,8 +473,8 @@ func TestDialErrors(t *testing.T) {
 
 func TestASilentConnectionHonoursDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap := wiretap.New(newFake().Dial)
-		conn, err := tap.Dial("tcp", "fake:2181", 0)
+		tap := wiretap.New(zktest.Start(t).Dial)
+		conn, err := tap.Dial("tcp", address, 0)
 		require.NoError(t, err)
 		tap.PartitionIn()
 		require.NoError(t, conn.SetWriteDeadline(time.Now().Add(time.Second)))
@@ -484,8 +494,8 @@ func TestASilentConnectionHonoursDeadlines(t *testing.T) {
 
 func TestTheServersCloseComesBehindItsPackets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tap := wiretap.New(newFake().Dial)
-		conn, err := tap.Dial("tcp", "fake:2181", 0)
+		tap := wiretap.New(zktest.Start(t).Dial)
+		conn, err := tap.Dial("tcp", address, 0)
 		require.NoError(t, err)
 		hello().send(conn)
 		require.NotNil(t, receive(conn))
@@ -516,8 +526,8 @@ func TestNoGoroutineOutlivesItsConnection(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tap := wiretap.New(newFake().Dial)
-				conn, err := tap.Dial("tcp", "fake:2181", 0)
+				tap := wiretap.New(zktest.Start(t).Dial)
+				conn, err := tap.Dial("tcp", address, 0)
 				require.NoError(t, err)
 				hello().send(conn)
 				require.NotNil(t, receive(conn))

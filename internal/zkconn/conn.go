@@ -35,7 +35,7 @@ type Conn struct {
 	reconnects   reconnects                    // when the connection was away and is back
 	availability availability                  // whether ZooKeeper answers
 	suspicion    suspicion                     // whether the connection was closed
-	notes        notes                         // what users have learned
+	notes        map[any]any                   // what users have learned; see Note
 	cuts         cuts                          // requests that the servers may not accept
 	noContainers bool                          // the server has said so
 	quietUntil   time.Time                     // until when no request is sent (HoldBack)
@@ -80,7 +80,7 @@ func newConn(client Client, cfg Config) *Conn {
 		creating:   make(chan struct{}, creatingAtMost),
 		closed:     make(chan struct{}),
 		reconnects: reconnects{next: make(chan struct{})},
-		notes:      notes{values: map[any]any{}},
+		notes:      map[any]any{},
 		wall:       wallClock,
 	}
 	c.ledger = reliance.New(reliance.Config{
@@ -173,7 +173,7 @@ func (c *Conn) worthKeeping() bool {
 	if c.sweepLocked() > 0 {
 		return true // a second watch on the same path would leave this one to the client
 	}
-	if len(c.notes.values) > 0 && !c.rested {
+	if len(c.notes) > 0 && !c.rested {
 		return true // notes are worth something for ten to twenty seconds
 	}
 	// To ask a server again for containers costs the connection. If the connection looks
@@ -215,7 +215,7 @@ func (c *Conn) ConnClosed() {
 	close(c.closed)
 	c.ledger.Close()
 	c.mu.Unlock()
-	c.tell((*reliance.Ledger).Closed)
+	c.tellLosses()
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
 	c.forgetIfIdleLocked()
@@ -297,7 +297,8 @@ func (c *Conn) Rest(path string) {
 func (c *Conn) Approach(path string) (proof *calls.Pending[struct{}]) {
 	c.mu.Lock()
 	c.ledger.Approach(path)
-	due := c.heartbeat.dueLocked()
+	h := &c.heartbeat
+	due := h.isDueLocked(c.ledger.NextSync(c.client.SessionID(), h.lastSync))
 	c.mu.Unlock()
 	if !due {
 		return nil
@@ -314,7 +315,8 @@ func (c *Conn) startSync() *calls.Pending[struct{}] {
 // of very many may be up together.
 func (c *Conn) AskAtRest() {
 	c.mu.Lock()
-	asks := c.ledger.Rests() && c.heartbeat.asksLocked()
+	h := &c.heartbeat
+	asks := c.ledger.Rests() && h.isDueLocked(h.lastSync.Add(tickEvery))
 	c.mu.Unlock()
 	if asks {
 		c.startSync()
@@ -393,38 +395,26 @@ func (c *Conn) tell(which func(*reliance.Ledger) []reliance.Notice) {
 	}
 }
 
-// notes are what the users of a connection have learned and may want to know again, the
-// latest of it. Any of it can be forgotten at any time.
-type notes struct {
-	values map[any]any
-	keys   []any // in a ring
-	next   int   // the index of the key that is forgotten next, once the ring is full
-}
-
 const notesAtMost = 1000
 
-// Note keeps a value, which Noted returns for that key.
+// Note keeps a value, which Noted returns for that key. It can be forgotten at any time.
 func (c *Conn) Note(key, value any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := &c.notes
-	if _, ok := n.values[key]; !ok {
-		if len(n.keys) < notesAtMost {
-			n.keys = append(n.keys, nil)
+	if _, known := c.notes[key]; !known && len(c.notes) >= notesAtMost {
+		for one := range c.notes { // whichever comes first: none is worth more than another
+			delete(c.notes, one)
+			break
 		}
-		// The ring is filled in order, so next is the oldest key, or the nil just added.
-		delete(n.values, n.keys[n.next])
-		n.keys[n.next] = key
-		n.next = (n.next + 1) % notesAtMost
 	}
-	n.values[key] = value
+	c.notes[key] = value
 }
 
 // Noted returns the last value that was kept for a key; nil if it is not known.
 func (c *Conn) Noted(key any) any {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.notes.values[key]
+	return c.notes[key]
 }
 
 // Reconnected returns a channel that is closed when the connection is back, if it is seen

@@ -55,7 +55,7 @@ type request struct {
 func (c *Conn) make(
 	op *op, path string, rest int, data []byte, call func() error,
 ) error {
-	r := request{
+	r := &request{
 		conn: c, op: op, path: path, size: headSize + len(path) + rest + len(data),
 		data: len(data),
 	}
@@ -63,14 +63,14 @@ func (c *Conn) make(
 		return r.refusal(err)
 	}
 	r.begin()
-	return r.end(c.contain(op, call))
+	if c.cfg.Foreign {
+		return r.end(c.contain(op, call))
+	}
+	return r.end(call())
 }
 
-// contain calls the Client.
+// contain calls a Client that is code of the user's.
 func (c *Conn) contain(op *op, call func() error) (err error) {
-	if !c.cfg.Foreign {
-		return call()
-	}
 	what := fmt.Sprintf("the %s of %T", op.name, c.client)
 	if broken := usercode.Contain(what, func() { err = call() }); broken != nil {
 		return outcome.Broken{Err: broken}
@@ -79,7 +79,7 @@ func (c *Conn) contain(op *op, call func() error) (err error) {
 }
 
 // checkSize returns an error if r would break the connection, as far as is known.
-func (c *Conn) checkSize(r request) error {
+func (c *Conn) checkSize(r *request) error {
 	if r.size < someLength {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (r *request) begin() {
 }
 
 // end is called with the Client's error, and returns the caller's.
-func (r request) end(err error) error {
+func (r *request) end(err error) error {
 	r.conn.learn(r, err)
 	if errors.Is(err, zk.ErrClosing) {
 		r.conn.ConnClosed()
@@ -148,7 +148,7 @@ func (r request) end(err error) error {
 }
 
 // learn records what a request's outcome shows of its connection.
-func (c *Conn) learn(r request, err error) {
+func (c *Conn) learn(r *request, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -171,7 +171,7 @@ func (c *Conn) learn(r request, err error) {
 // refusal returns err with the request that it rejects, and with the permission if that
 // is what is missing. A lost connection is left as it is: it says nothing about the
 // request.
-func (r request) refusal(err error) error {
+func (r *request) refusal(err error) error {
 	if !outcome.Final(err) {
 		return err
 	}
@@ -222,14 +222,14 @@ func (c *Conn) Get(path string) (data []byte, stat *zk.Stat, err error) {
 	return data, stat, err
 }
 
-// Stat returns the stat of a znode without children, also if its data is too long to be
-// read: a caller that does not need others' data must not depend on its length.
-func (c *Conn) Stat(path string) (*zk.Stat, error) {
-	_, stat, err := c.Get(path)
+// Read is Get of a znode without children. Data that is too long to be read is nil: a
+// caller that does not need others' data must not depend on its length.
+func (c *Conn) Read(path string) (data []byte, stat *zk.Stat, err error) {
+	data, stat, err = c.Get(path)
 	if outcome.IsReplyTooLong(err) { // a list has the stat, too, and no data
 		_, stat, err = c.Children(path)
 	}
-	return stat, err
+	return data, stat, err
 }
 
 // GetW is the Client's. Its watch is the caller's own; see Watch for one that is shared.
@@ -240,6 +240,18 @@ func (c *Conn) GetW(path string) (
 		data, stat, events, err = c.client.GetW(path)
 		return err
 	})
+	return data, stat, events, err
+}
+
+// ReadW is Read with GetW. The watch on data that is too long tells of the znode's end,
+// and not of its data.
+func (c *Conn) ReadW(path string) (
+	data []byte, stat *zk.Stat, events <-chan zk.Event, err error,
+) {
+	data, stat, events, err = c.GetW(path)
+	if outcome.IsReplyTooLong(err) {
+		_, stat, events, err = c.ChildrenW(path)
+	}
 	return data, stat, events, err
 }
 
@@ -541,7 +553,7 @@ func (c *Conn) NoAnswer(asked time.Time) error {
 // read.
 func (c *Conn) Missing(ctx context.Context, path string) bool {
 	_, err := calls.Call(ctx, c, func() (none struct{}, err error) {
-		_, err = c.Stat(path)
+		_, _, err = c.Read(path)
 		return none, err
 	})
 	return errors.Is(err, zk.ErrNoNode)

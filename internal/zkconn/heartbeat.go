@@ -93,20 +93,11 @@ func (h *heartbeat) tick() {
 	}
 }
 
-// dueLocked reports whether a sync is due, which the caller sends.
-func (h *heartbeat) dueLocked() bool {
+// isDueLocked reports whether a sync that is due at that time is due by now: then the
+// caller sends it.
+func (h *heartbeat) isDueLocked(at time.Time) bool {
 	now := h.conn.ledger.Now()
-	if now.Before(h.conn.ledger.NextSync(h.conn.client.SessionID(), h.lastSync)) {
-		return false
-	}
-	h.lastSync = now
-	return true
-}
-
-// asksLocked reports whether no sync was sent within a tick: then the caller sends one.
-func (h *heartbeat) asksLocked() bool {
-	now := h.conn.ledger.Now()
-	if now.Sub(h.lastSync) < tickEvery {
+	if now.Before(at) {
 		return false
 	}
 	h.lastSync = now
@@ -196,7 +187,9 @@ func (h *heartbeat) probe() (closed bool) {
 			return false
 		case time.Since(began) > probesWithin:
 			// It waited for something, as calls do while a connection is away.
-			c.clearSuspicion()
+			c.mu.Lock()
+			c.suspicion = suspicion{}
+			c.mu.Unlock()
 			return false
 		}
 		// Only a client that has given up its session is asked again at once. While it
@@ -249,10 +242,4 @@ func (p *suspicion) note(err error, now time.Time) {
 	case !p.raised():
 		p.since = now
 	}
-}
-
-func (c *Conn) clearSuspicion() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.suspicion = suspicion{}
 }

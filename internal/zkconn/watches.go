@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/calls"
-	"github.com/zkrecipes/recipes/internal/outcome"
 )
 
 // Watches are the watches of a connection, at most one pending for a path: the client
@@ -40,7 +39,7 @@ type watchKey struct {
 type watch struct {
 	set    *calls.Pending[struct{}]
 	events <-chan zk.Event // closed by the client, behind its only event
-	stat   *zk.Stat        // of the znode when a watch on data was set
+	stat   *zk.Stat        // of the znode when it was set
 	steady <-chan struct{} // of Reconnected, from before it was set
 	after  int             // reconnects.times, likewise
 }
@@ -99,33 +98,11 @@ func (ws *Watches) Watch(ctx context.Context, path string) (<-chan zk.Event, err
 func (ws *Watches) WatchStat(
 	ctx context.Context, path string,
 ) (*zk.Stat, <-chan zk.Event, error) {
-	w := ws.watch(path)
+	w, _ := ws.watch(watchKey{path, false}, &reading{})
 	if _, err := w.set.Wait(ctx); err != nil {
 		return nil, nil, err
 	}
 	return w.stat, w.events, nil
-}
-
-// watch returns the watch on a path's data that is shared, or begins to set one.
-func (ws *Watches) watch(path string) *watch {
-	w, _ := ws.watchData(path, new([]byte))
-	return w
-}
-
-// watchData is watch. A watch that is new reads data, once it is set.
-func (ws *Watches) watchData(path string, data *[]byte) (w *watch, isNew bool) {
-	w, isNew = ws.of(watchKey{path, false})
-	if isNew {
-		w.set.Run(ws.conn, func() (none struct{}, err error) {
-			w.begin(ws.conn)
-			*data, w.stat, w.events, err = ws.conn.GetW(path)
-			if outcome.IsReplyTooLong(err) {
-				_, w.stat, w.events, err = ws.conn.ChildrenW(path)
-			}
-			return none, err
-		})
-	}
-	return w, isNew
 }
 
 // WatchData is WatchStat, and returns the znode's data and stat as they are now. Data
@@ -133,29 +110,8 @@ func (ws *Watches) watchData(path string, data *[]byte) (w *watch, isNew bool) {
 func (ws *Watches) WatchData(
 	ctx context.Context, path string,
 ) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	type reading struct {
-		data []byte
-		stat *zk.Stat
-	}
-	var r reading
-	w, isNew := ws.watchData(path, &r.data)
-	_, err := w.set.Wait(ctx)
-	switch {
-	case err == nil && isNew:
-		r.stat = w.stat
-	case err == nil: // what came with a shared watch may be old; see WatchChildren
-		r, err = calls.Call(ctx, ws.conn, func() (r reading, err error) {
-			r.data, r.stat, err = ws.conn.Get(path)
-			if outcome.IsReplyTooLong(err) {
-				_, r.stat, err = ws.conn.Children(path)
-			}
-			return r, err
-		})
-	}
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return r.data, r.stat, w.events, nil
+	r, events, err := ws.read(ctx, watchKey{path, false})
+	return r.data, r.stat, events, err
 }
 
 // WatchChildren returns the children of the znode and a channel that is closed at their
@@ -163,32 +119,59 @@ func (ws *Watches) WatchData(
 func (ws *Watches) WatchChildren(
 	ctx context.Context, path string,
 ) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	type listing struct {
-		children []string
-		stat     *zk.Stat
+	r, events, err := ws.read(ctx, watchKey{path, true})
+	return r.children, r.stat, events, err
+}
+
+// A reading is what was read with a watch, or behind it: the data or the children.
+type reading struct {
+	data     []byte
+	children []string
+	stat     *zk.Stat
+}
+
+// read returns what the key has now, and the events of the watch on it.
+func (ws *Watches) read(
+	ctx context.Context, key watchKey,
+) (r reading, events <-chan zk.Event, err error) {
+	var first reading
+	w, isNew := ws.watch(key, &first)
+	if _, err = w.set.Wait(ctx); err != nil {
+		return reading{}, nil, err
 	}
-	var l listing
-	w, isNew := ws.of(watchKey{path, true})
 	if isNew {
-		w.set.Run(ws.conn, func() (none struct{}, err error) {
-			w.begin(ws.conn)
-			l.children, l.stat, w.events, err = ws.conn.ChildrenW(path)
-			return none, err
-		})
+		return first, w.events, nil
 	}
-	_, err := w.set.Wait(ctx)
-	// The list that came with a shared watch may be old. One that is sent after the watch
-	// is set misses nothing: what changes behind it ends the watch.
-	if err == nil && !isNew {
-		l, err = calls.Call(ctx, ws.conn, func() (l listing, err error) {
-			l.children, l.stat, err = ws.conn.Children(path)
-			return l, err
-		})
+	// What came with a shared watch may be old. A request that is sent after the watch is
+	// set misses nothing: what changes behind it ends the watch.
+	r, err = calls.Call(ctx, ws.conn, func() (r reading, err error) {
+		if key.children {
+			r.children, r.stat, err = ws.conn.Children(key.path)
+		} else {
+			r.data, r.stat, err = ws.conn.Read(key.path)
+		}
+		return r, err
+	})
+	return r, w.events, err
+}
+
+// watch returns the watch that is shared, or begins to set a new one. That reads first,
+// once it is set: the watch does not keep it.
+func (ws *Watches) watch(key watchKey, first *reading) (w *watch, isNew bool) {
+	if w, isNew = ws.of(key); !isNew {
+		return w, false
 	}
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return l.children, l.stat, w.events, nil
+	w.set.Run(ws.conn, func() (none struct{}, err error) {
+		w.begin(ws.conn)
+		if key.children {
+			first.children, first.stat, w.events, err = ws.conn.ChildrenW(key.path)
+		} else {
+			first.data, first.stat, w.events, err = ws.conn.ReadW(key.path)
+		}
+		w.stat = first.stat
+		return none, err
+	})
+	return w, true
 }
 
 // of returns the watch that is shared, or a new one, which the caller sets.
@@ -256,10 +239,11 @@ func (ws *Watches) WatchIncarnation(path string) bool {
 	if !ws.conn.InOrder() {
 		return false
 	}
-	if !ws.makeRoom(watchKey{path, false}) {
+	key := watchKey{path, false}
+	if !ws.makeRoom(key) {
 		return false
 	}
-	ws.watch(path)
+	ws.watch(key, &reading{})
 	return true
 }
 

@@ -1,12 +1,10 @@
 package zkserver_test
 
 import (
-	"net"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes/internal/zkserver"
@@ -45,30 +43,4 @@ func TestBubble(t *testing.T) {
 			require.ErrorContains(t, err, "no server of this test has that address")
 		}
 	})
-}
-
-// Each case has servers of its own, and clients that dial by its testing.T.
-func TestCasesInBubbles(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"one", "another"} {
-		zkserver.Run(t, name, func(t *testing.T) {
-			conn, _, err := zk.Connect([]string{zkserver.Shared(t).Connect()},
-				10*time.Second, zk.WithDialer(zkserver.Dial(t)), zk.WithLogger(quiet{}))
-			require.NoError(t, err)
-			defer conn.Close()
-			create(t, conn, zkserver.Path(t), "x")
-		})
-	}
-}
-
-// Outside of a bubble clients dial over the network.
-func TestDialInRealTime(t *testing.T) {
-	t.Parallel()
-	require.False(t, zkserver.Virtual(t))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	conn, err := zkserver.Dial(t)("tcp", listener.Addr().String(), time.Minute)
-	require.NoError(t, err)
-	require.NoError(t, conn.Close())
 }

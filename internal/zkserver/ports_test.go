@@ -1,12 +1,8 @@
 package zkserver
 
 import (
-	"context"
 	"io"
 	"net"
-	"os/exec"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -41,31 +37,6 @@ func listenAgain(t *testing.T, addr string) net.Listener {
 		return err == nil
 	}, 5*time.Second, 10*time.Millisecond)
 	return l
-}
-
-// A process that is started holds its parent's sockets until it has become another
-// program: here some are started all the time.
-func TestListenAgain(t *testing.T) {
-	t.Parallel()
-	program, err := exec.LookPath("true")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var starting sync.WaitGroup
-	for range 2 {
-		starting.Go(func() {
-			for ctx.Err() == nil {
-				_ = exec.CommandContext(ctx, program).Run() // cancelled at the end
-			}
-		})
-	}
-	defer starting.Wait()
-	defer cancel()
-	for range 500 {
-		ports, err := freePorts(1)
-		require.NoError(t, err)
-		addr := net.JoinHostPort(loopback, strconv.Itoa(ports[0]))
-		require.NoError(t, listenAgain(t, addr).Close())
-	}
 }
 
 // TestPortTaken has somebody else take the port after it was chosen: an honest ZooKeeper

@@ -41,15 +41,15 @@ type sent struct {
 // A TakenError says that another's znode stands under the name. It is permanent: whoever
 // waits for its end waits for Events.
 type TakenError struct {
-	Path   string
-	Data   []byte
-	Stat   *zk.Stat
-	Events <-chan zk.Event // ends with its next change
+	Path    string
+	Session int64
+	Data    []byte
+	Events  <-chan zk.Event // ends with its next change
 }
 
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("%s is another's, of session %#x, with data %q: %v",
-		e.Path, uint64(e.Stat.EphemeralOwner), e.Data, zk.ErrNodeExists)
+		e.Path, uint64(e.Session), e.Data, zk.ErrNodeExists)
 }
 
 // Unwrap returns what it matches.
@@ -74,7 +74,7 @@ func (c *Claim) Create(ctx context.Context, spec *Spec, hooks Hooks) (*Node, err
 	return one.run(ctx)
 }
 
-// create implements one try of a creation.
+// create is creation.create of a Claim's.
 func (c *Claim) create(by *creation) (*Node, error) {
 	session := c.s.SessionID()
 	by.hooks.Sending()
@@ -110,9 +110,6 @@ func (c *Claim) create(by *creation) (*Node, error) {
 	}
 	return n, err
 }
-
-// began implements claimant.
-func (c *Claim) began(creating *calls.Pending[*Node]) { c.creating = creating }
 
 // mayStandIn takes note that a create may be done in a session.
 func (c *Claim) mayStandIn(session int64, data []byte) {
@@ -150,10 +147,10 @@ func (c *Claim) find(by *creation, lagging bool) (*Node, error) {
 			c.path, zk.ErrNodeExists))
 	case !c.isOwn(stat, data):
 		c.sent = nil
-		return nil, &TakenError{c.path, data, stat, events}
+		return nil, &TakenError{c.path, stat.EphemeralOwner, data, events}
 	case stat.EphemeralOwner == session && c.s.SessionID() == session:
 		n := c.own(by, session, stat.Czxid)
-		n.learnVersion(stat.Version)
+		n.version.Store(stat.Version)
 		return n, nil
 	}
 	err = c.s.Delete(c.path, stat.Version)
@@ -185,7 +182,7 @@ func (c *Claim) delete(isMeant func(stat *zk.Stat, data []byte) bool) error {
 	if err := c.s.Sync(c.path); err != nil {
 		return err
 	}
-	data, stat, err := c.s.Get(c.path)
+	data, stat, err := c.s.Read(c.path)
 	switch {
 	case err != nil:
 		return err
@@ -225,11 +222,7 @@ func (c *Claim) Discard(log *slog.Logger, last *Node) error {
 		}
 		return nil
 	}
-	err := c.s.Retry(ctx, try)
-	if outcome.Refused(err) {
-		insist(c.s, log, c.path, err, try, nil)
-	}
-	return err
+	return oblige(c.s, log, c.path, try, func(error) {})
 }
 
 // forget takes note that n's znode has gone.
@@ -241,42 +234,4 @@ func (c *Claim) forget(n *Node) {
 		}
 	}
 	c.sent = kept
-}
-
-// Set sets the data of a znode with a given name, and returns once it has them, or n has
-// ended. It goes on if ctx is done, for as long as n lasts.
-func (n *Node) Set(ctx context.Context, data []byte) error {
-	_, err := calls.Call(ctx, n.s, func() (none struct{}, err error) {
-		return none, n.s.Retry(n.over.ctx, func() error { return n.set(data) })
-	})
-	return err
-}
-
-func (n *Node) set(data []byte) error {
-	stat, err := n.s.Set(n.Path, data, n.Version())
-	if errors.Is(err, zk.ErrBadVersion) {
-		// Another has set them, or our own request, whose answer was lost.
-		if err := n.s.Sync(n.Path); err != nil {
-			return err
-		}
-		var now []byte
-		if now, stat, err = n.s.Get(n.Path); err == nil && n.isOwn(stat, nil) {
-			n.learnVersion(stat.Version)
-			if !bytes.Equal(now, data) {
-				return errDataChanged // not final: set again
-			}
-		}
-	}
-	switch {
-	case errors.Is(err, zk.ErrNoNode), err == nil && !n.isOwn(stat, nil):
-		cause := ErrGone
-		if n.s.SessionID() != n.session {
-			cause = outcome.ErrSessionEnded
-		}
-		n.Gone(cause)
-		return ErrEnded
-	case err == nil:
-		n.learnVersion(stat.Version)
-	}
-	return err
 }

@@ -24,20 +24,13 @@ type creation struct {
 	hooks  Hooks
 	id     string
 	number string
-	claim  claimant // of a znode with a given name; else nil
+	claim  *Claim // of a znode with a given name; else nil
 
 	dir     Dir  // of the goroutine in Create
 	missing bool // the directory was; likewise
 	// creates so far; it belongs to the goroutine that sends one and, before and after
 	// that, to the one in Create
 	sent int
-}
-
-// A claimant creates the znode of a creation, in place of create: a [Claim].
-type claimant interface {
-	naming
-	create(by *creation) (*Node, error)
-	began(creating *calls.Pending[*Node])
 }
 
 // Create creates a znode, in a directory that it creates if that is missing. The znode's
@@ -88,14 +81,14 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 	// the hooks: the queue learns of the znode even if nobody waits here any more.
 	created := calls.Start(c.s, func() (*Node, error) {
 		defer c.s.EndCreate()
-		n, err := c.createOnce()
+		n, err := c.create()
 		if rejection := c.hooks.Created(n); rejection != nil {
 			return n, outcome.Permanent(rejection)
 		}
 		return n, err
 	})
 	if c.claim != nil {
-		c.claim.began(created)
+		c.claim.creating = created
 	}
 	n, err := created.Wait(ctx)
 	if n == nil && (ctx.Err() != nil || errors.Is(err, outcome.ErrClosed)) {
@@ -126,17 +119,12 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 	return n, err
 }
 
-// createOnce sends one create, of a name of our own or of the given one.
-func (c *creation) createOnce() (*Node, error) {
-	if c.claim != nil {
-		return c.claim.create(c)
-	}
-	return c.create()
-}
-
 // create creates the znode and finds out what became of it: a Node that has it, or an
 // error that says that there is none.
 func (c *creation) create() (*Node, error) {
+	if c.claim != nil {
+		return c.claim.create(c)
+	}
 	flags := int32(zk.FlagEphemeral)
 	if c.number == "" {
 		flags |= zk.FlagSequence
@@ -253,12 +241,13 @@ func (c *creation) findOnce() (*Node, error) {
 			continue
 		}
 		path := zkpath.Join(c.spec.Dir, child)
-		stat, err := c.s.Stat(path)
+		_, stat, err := c.s.Read(path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil && !outcome.Final(err):
 			return nil, err // nothing is discarded that the next search may take over
-		case err == nil && own == "" && c.livesIn(session, stat):
+		case err == nil && own == "" && stat.EphemeralOwner == session &&
+			c.s.SessionID() == session:
 			own, czxid = path, stat.Czxid
 		default: // one too many, of another session, or one that may not be read
 			discard(c.s, c.spec.Log, path, session)
@@ -271,22 +260,14 @@ func (c *creation) findOnce() (*Node, error) {
 	return c.newNode(own, session, czxid), nil
 }
 
-// livesIn tells whether a znode that was read just now is the given session's, and that
-// still the connection's.
-func (c *creation) livesIn(session int64, stat *zk.Stat) bool {
-	return stat.EphemeralOwner == session && c.s.SessionID() == session
-}
-
 // newNode makes a Node of a znode that certainly lives in the given session. czxid is 0
 // if it is not known.
 func (c *creation) newNode(path string, session, czxid int64) *Node {
 	n := &Node{
 		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
 		session: session,
+		claim:   c.claim,
 		self:    selfWatch{firstRead: make(chan struct{})},
-	}
-	if c.claim != nil {
-		n.named = &named{naming: c.claim}
 	}
 	n.token.Store(czxid) // 0 is not known yet: see AwaitToken
 	n.over.ctx, n.over.cancel = context.WithCancel(context.Background())

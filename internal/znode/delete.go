@@ -42,19 +42,31 @@ func removal(s *zkconn.Conn, session int64, send func() error) func() error {
 	}
 }
 
+// oblige deletes a znode of ours by try, and returns the first answer. ended is called
+// once, with what became of it: see insist.
+func oblige(
+	s *zkconn.Conn, log *slog.Logger, path string, try func() error, ended func(error),
+) error {
+	err := s.Retry(context.Background(), try)
+	if outcome.Refused(err) {
+		insist(s, log, path, err, try, ended)
+	} else {
+		ended(err)
+	}
+	return err
+}
+
 // insist goes on in the background with the delete of a znode of ours that was refused.
 // It blocks everybody behind it, and the session may last for months; the rights may be
 // back in a moment. So the refusal ends the call that asked for the delete, and not the
-// obligation. ended is called once, with what became of it; it may be nil.
+// obligation. ended is called once, with what became of it.
 func insist(
 	s *zkconn.Conn, log *slog.Logger, path string, refusal error,
 	try func() error, ended func(error),
 ) {
 	calls.Start(s, func() (none struct{}, _ error) {
 		err := s.Insist(context.Background(), try)
-		if ended != nil {
-			ended(err)
-		}
+		ended(err)
 		if err == nil {
 			log.Info("zookeeper lock: znode deleted after a refusal", "node", path)
 		}
@@ -80,15 +92,8 @@ func discard(s *zkconn.Conn, log *slog.Logger, path string, session int64) {
 	if _, underWay := discarding.LoadOrStore(key, nil); underWay {
 		return
 	}
-	ended := func(error) { discarding.Delete(key) }
-	calls.Start(s, func() (none struct{}, err error) {
-		send := func() error { return s.Delete(path, -1) }
-		err = s.Retry(context.Background(), removal(s, session, send))
-		if outcome.Refused(err) {
-			insist(s, log, path, err, removal(s, session, send), ended)
-		} else {
-			ended(err)
-		}
-		return none, err
+	calls.Start(s, func() (none struct{}, _ error) {
+		try := removal(s, session, func() error { return s.Delete(path, -1) })
+		return none, oblige(s, log, path, try, func(error) { discarding.Delete(key) })
 	})
 }

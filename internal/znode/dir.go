@@ -77,8 +77,10 @@ func (d *Dir) keepForNext() { _ = d.s.Pause(context.Background(), nextWithin) }
 
 // make goes from the bottom up: it may have no permission above what exists.
 func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
-	err := d.create(ctx, path)
-	switch {
+	if ctx.Err() != nil && !RanOut(ctx) {
+		return outcome.Cancelled(ctx)
+	}
+	switch err := d.s.CreateContainer(path, d.acl); {
 	case err == nil:
 		*made = append(*made, path)
 		return nil
@@ -100,13 +102,6 @@ func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 	default:
 		return err
 	}
-}
-
-func (d *Dir) create(ctx context.Context, path string) error {
-	if ctx.Err() != nil && !RanOut(ctx) {
-		return outcome.Cancelled(ctx)
-	}
-	return d.s.CreateContainer(path, d.acl)
 }
 
 // Unmake deletes what Make made and nobody uses: of a caller who has run out of time, as
@@ -139,42 +134,38 @@ func (d *Dir) Unmake(ctx context.Context) {
 // delete that the rights do not allow is tried again in the background, until the session
 // ends: they may come back.
 func (d *Dir) unmake(made []string) {
-	session := d.s.SessionID()
-	for i := len(made) - 1; i >= 0; i-- {
-		try := func() error {
-			switch err := d.s.Delete(made[i], 0); {
-			case errors.Is(err, zk.ErrNoNode):
-				return nil
-			case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion):
-				return outcome.Permanent(err) // it is in use
-			default:
-				return err
-			}
-		}
-		err := d.s.Retry(context.Background(), try)
-		if outcome.Refused(err) {
-			d.unmakeLater(made[:i+1], session, try)
-		}
-		if err != nil {
-			return
+	if len(made) == 0 {
+		return
+	}
+	session, last := d.s.SessionID(), len(made)-1
+	try := func() error {
+		switch err := d.s.Delete(made[last], 0); {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil
+		case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion):
+			return outcome.Permanent(err) // it is in use
+		default:
+			return err
 		}
 	}
-}
-
-// unmakeLater goes on with unmake, of whose last one the delete, by try, was refused.
-func (d *Dir) unmakeLater(made []string, session int64, try func() error) {
-	calls.Start(d.s, func() (none struct{}, _ error) {
-		err := d.s.Insist(context.Background(), func() error {
-			if d.s.SessionID() != session {
-				return outcome.Permanent(outcome.ErrSessionEnded)
+	err := d.s.Retry(context.Background(), try)
+	switch {
+	case err == nil:
+		d.unmake(made[:last])
+	case outcome.Refused(err):
+		calls.Start(d.s, func() (none struct{}, _ error) {
+			err := d.s.Insist(context.Background(), func() error {
+				if d.s.SessionID() != session {
+					return outcome.Permanent(outcome.ErrSessionEnded)
+				}
+				return try()
+			})
+			if err == nil {
+				d.unmake(made[:last])
 			}
-			return try()
+			return none, err
 		})
-		if err == nil {
-			d.unmake(made[:len(made)-1])
-		}
-		return none, err
-	})
+	}
 }
 
 // errNotCreated says that a create of unknown outcome has left no znode.

@@ -2,7 +2,7 @@ package znode
 
 import (
 	"crypto/rand"
-	"fmt"
+	"encoding/hex"
 	"strings"
 )
 
@@ -26,9 +26,9 @@ func newID(mark string) string {
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
-	id := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-	at := markAt - len(protectedPrefix)
-	return id[:at] + mark + id[at+len(mark):]
+	h := hex.EncodeToString(b[:])
+	third := mark + h[12+len(mark):16]
+	return h[:8] + "-" + h[8:12] + "-" + third + "-" + h[16:20] + "-" + h[20:]
 }
 
 // MayBeCached tells from a znode's name whether it can be there although nobody uses it,

@@ -1,6 +1,7 @@
 package znode
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,11 @@ type Node struct {
 	id      string // part of the name: the creation's
 	orphans bool   // there may be others with it
 	session int64  // the ZooKeeper session that the znode lives in
-	named   *named // of a znode with a given name; else nil
+
+	// Of a znode with a given name: the Claim that knows whose it is, else nil, and the
+	// version of its data, as far as is known.
+	claim   *Claim
+	version atomic.Int32
 
 	// The fencing token, 0 while it is not known. The first that learns it sets it; only
 	// SetToken replaces it.
@@ -44,18 +49,6 @@ type Node struct {
 	// above come before it.
 	mu   sync.Mutex
 	life life
-}
-
-// A named is what is particular to a znode whose name was given.
-type named struct {
-	naming
-	version atomic.Int32 // of its data, as far as is known
-}
-
-// A naming knows which znode under its name is the one that is meant: a [Claim].
-type naming interface {
-	delete(isMeant func(stat *zk.Stat, data []byte) bool) error
-	forget(n *Node)
 }
 
 // An ending is how a Node is over: end does that, once.
@@ -171,23 +164,55 @@ func (n *Node) SetToken(token int64) { n.token.Store(token) }
 // isOwn tells whether a znode that was read at n's path is n's.
 func (n *Node) isOwn(stat *zk.Stat, _ []byte) bool {
 	token := n.Token()
-	return n.named == nil ||
+	return n.claim == nil ||
 		stat.EphemeralOwner == n.session && (token == 0 || token == stat.Czxid)
 }
 
 // Version is that of the znode's data, as far as is known, by which a transaction checks
 // that it exists: any, of one whose path no other znode has.
 func (n *Node) Version() int32 {
-	if n.named == nil {
+	if n.claim == nil {
 		return -1
 	}
-	return n.named.version.Load()
+	return n.version.Load()
 }
 
-func (n *Node) learnVersion(version int32) {
-	if n.named != nil {
-		n.named.version.Store(version)
+// Set sets the data of a znode with a given name, and returns once it has them, or n has
+// ended. It goes on if ctx is done, for as long as n lasts.
+func (n *Node) Set(ctx context.Context, data []byte) error {
+	_, err := calls.Call(ctx, n.s, func() (none struct{}, err error) {
+		return none, n.s.Retry(n.over.ctx, func() error { return n.set(data) })
+	})
+	return err
+}
+
+func (n *Node) set(data []byte) error {
+	stat, err := n.s.Set(n.Path, data, n.Version())
+	if errors.Is(err, zk.ErrBadVersion) {
+		// Another has set them, or our own request, whose answer was lost.
+		if err := n.s.Sync(n.Path); err != nil {
+			return err
+		}
+		var now []byte
+		if now, stat, err = n.s.Read(n.Path); err == nil && n.isOwn(stat, nil) {
+			n.version.Store(stat.Version)
+			if !bytes.Equal(now, data) {
+				return errDataChanged // not final: set again
+			}
+		}
 	}
+	switch {
+	case errors.Is(err, zk.ErrNoNode), err == nil && !n.isOwn(stat, nil):
+		cause := ErrGone
+		if n.s.SessionID() != n.session {
+			cause = outcome.ErrSessionEnded
+		}
+		n.Gone(cause)
+		return ErrEnded
+	case err == nil:
+		n.version.Store(stat.Version)
+	}
+	return err
 }
 
 // Lost is done, with the cause, as soon as a held Node can no longer be relied on. It
@@ -489,24 +514,11 @@ func (n *Node) endOnce(cause error) bool {
 		n.metLocked(&l.abandoned) // else StartLeaving does, when the holder has stopped
 	}
 	// Set before Ended is done: GiveUp and StartLeaving read it after that.
-	n.over.removal = calls.Start(n.s, func() (struct{}, error) {
+	n.over.removal = calls.Start(n.s, func() (none struct{}, _ error) {
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
-		err := n.remove(cause)
-		if outcome.Refused(err) {
-			// The call that asked for the delete gets this answer. The obligation stays.
-			n.owe(err)
-			return struct{}{}, err
-		}
-		n.removed(err)
-		return struct{}{}, err
+		return none, n.remove(cause)
 	})
 	return true
-}
-
-// owe goes on with a delete that was refused. n stays a participant until then: its znode
-// blocks others.
-func (n *Node) owe(refusal error) {
-	insist(n.s, n.spec.Log, n.Path, refusal, removal(n.s, n.session, n.delete), n.removed)
 }
 
 // removed ends what newNode has begun, once nothing is left to be done about the znode.
@@ -557,8 +569,8 @@ func (n *Node) Withdraw() { n.StartLeaving() }
 // znode with a given name may outlive its session: see Claim.Discard.
 func (n *Node) AwaitRemoval(ctx context.Context) error {
 	_, err := n.over.removal.Wait(ctx)
-	if n.named != nil && (err == nil || errors.Is(err, ErrGone)) {
-		n.named.forget(n)
+	if n.claim != nil && (err == nil || errors.Is(err, ErrGone)) {
+		n.claim.forget(n)
 	}
 	return err
 }
@@ -596,15 +608,24 @@ func OrWithdraw(nodes []*Node, f func()) {
 }
 
 // remove deletes the znode of a Node that ended by cause, trying for as long as the
-// session lasts.
+// session lasts, and returns the first answer.
 func (n *Node) remove(cause error) error {
 	if isDeleted(cause) {
+		n.removed(cause)
 		return cause
 	}
-	err := n.s.Retry(context.Background(), removal(n.s, n.session, n.delete))
-	if isLoss(err) { // it was lost before its owner left, who has not heard of it yet
+	try := removal(n.s, n.session, n.delete)
+	err := n.s.Retry(context.Background(), try)
+	switch {
+	case outcome.Refused(err):
+		// The call that asked for the delete gets this answer. n stays a participant until
+		// the znode is gone, since that blocks others.
+		insist(n.s, n.spec.Log, n.Path, err, try, n.removed)
+		return err
+	case isLoss(err): // it was lost before its owner left, who has not heard of it yet
 		n.tellLoss(err)
 	}
+	n.removed(err)
 	return err
 }
 
@@ -639,7 +660,7 @@ func (n *Node) metLocked(condition *bool) {
 	before := *condition
 	*condition = true
 	// One with a given name is its Claim's to delete.
-	if !before && n.life.sessionOver && n.life.abandoned && n.named == nil {
+	if !before && n.life.sessionOver && n.life.abandoned && n.claim == nil {
 		n.deleteByPathLocked()
 	}
 }
@@ -647,15 +668,10 @@ func (n *Node) metLocked(condition *bool) {
 // deleteByPathLocked begins the delete, which ends with the connection at the latest.
 func (n *Node) deleteByPathLocked() {
 	// Those that were notified of the loss may still be busy, each for its margin.
-	stays, ctx := max(n.life.stays.left(), n.life.margins.left()), context.Background()
-	calls.Start(n.s, func() (struct{}, error) {
-		_ = n.s.Pause(ctx, stays)
-		try := func() error { return n.s.Delete(n.Path, -1) }
-		err := n.s.Retry(ctx, try)
-		if outcome.Refused(err) {
-			insist(n.s, n.spec.Log, n.Path, err, try, nil)
-		}
-		return struct{}{}, err
+	stays := max(n.life.stays.left(), n.life.margins.left())
+	calls.Start(n.s, func() (none struct{}, _ error) {
+		_ = n.s.Pause(context.Background(), stays)
+		return none, oblige(n.s, n.spec.Log, n.Path, n.delete, func(error) {})
 	})
 }
 
@@ -673,8 +689,8 @@ func (n *Node) DiscardOrphan(name string) {
 // delete sends the delete of the znode: by its path, which no other znode has, or by what
 // is known of one with a given name.
 func (n *Node) delete() error {
-	if n.named != nil {
-		return n.named.delete(n.isOwn)
+	if n.claim != nil {
+		return n.claim.delete(n.isOwn)
 	}
 	return n.s.Delete(n.Path, -1)
 }

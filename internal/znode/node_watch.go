@@ -73,8 +73,9 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		// starts over, and what it has shown confirms nothing.
 		reconnected := n.s.Reconnected()
 		epoch := n.s.Epoch()
-		read := func() (err error) {
-			own, err = calls.Call(n.over.ctx, n.s, n.read)
+		read := func() (err error) { // nobody waits for this goroutine
+			// The watch is not shared: it fires at the latest when the Node leaves.
+			own.data, own.stat, own.events, err = n.s.ReadW(n.Path)
 			return err
 		}
 		err := n.s.Retry(n.over.ctx, read)
@@ -105,7 +106,7 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		}
 		n.watched(own.events, epoch)
 		n.LearnToken(own.stat.Czxid)
-		n.learnVersion(own.stat.Version)
+		n.version.Store(own.stat.Version)
 		n.self.learn(nil)
 		if own.stat.Version > told { // not if a reconnect has read the same again
 			told = own.stat.Version
@@ -122,17 +123,6 @@ type reading struct {
 	data   []byte
 	stat   *zk.Stat
 	events <-chan zk.Event
-}
-
-// read reads the znode and sets a watch on it. The watch is not shared: it fires at the
-// latest when the Node leaves. If the data is too long to be read, the watch tells only
-// of the znode's end.
-func (n *Node) read() (r reading, err error) {
-	r.data, r.stat, r.events, err = n.s.GetW(n.Path)
-	if outcome.IsReplyTooLong(err) {
-		_, r.stat, r.events, err = n.s.ChildrenW(n.Path)
-	}
-	return r, err
 }
 
 func (n *Node) watched(events <-chan zk.Event, epoch uint64) {
@@ -194,8 +184,9 @@ func (n *Node) AwaitToken(ctx context.Context) error {
 	}
 }
 
-// IsConfirming reports whether the first read of the znode, with a watch, is under way.
-func (n *Node) IsConfirming() bool {
+// AwaitConfirmation waits for the answer to the first read of the znode, with a watch; it
+// returns false if that is not under way.
+func (n *Node) AwaitConfirmation(ctx context.Context) (waited bool) {
 	if !n.self.begun.Load() {
 		return false
 	}
@@ -203,17 +194,13 @@ func (n *Node) IsConfirming() bool {
 	case <-n.self.firstRead:
 		return false
 	default:
-		return true
 	}
-}
-
-// AwaitConfirmation waits for the answer to that read, which was sent.
-func (n *Node) AwaitConfirmation(ctx context.Context) {
 	select {
 	case <-n.self.firstRead:
 	case <-n.over.ctx.Done():
 	case <-ctx.Done():
 	}
+	return true
 }
 
 // Confirmation reports whether the znode was read with a watch that has not fired, and in

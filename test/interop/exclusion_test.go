@@ -73,9 +73,7 @@ func TestCountIsExact(t *testing.T) {
 	const times = 100
 	t.Parallel()
 	each(t, slices.Concat(exclusive, cached), func(t *testing.T, r recipe) {
-		look, path := newGo(t), zkserver.Path(t)
-		count := path + "-count"
-		look.createNumber(count)
+		path := zkserver.Path(t)
 		inGo, inJava := newGo(t).lock(r, path), newJava(t).lock(r, path)
 		contenders := []contender{
 			inGo.contender(), inGo.contender(), inJava.contender(), inJava.contender(),
@@ -83,17 +81,26 @@ func TestCountIsExact(t *testing.T) {
 		if r.name == "mutex" {
 			contenders = append(contenders, newGo(t).zkLock(path), newGo(t).zkLock(path))
 		}
-		var done []<-chan error
-		for _, c := range contenders {
-			done = append(done, c.increment(times, count))
-		}
-		for _, d := range done {
-			require.NoError(t, locktest.Within(t, d, "all is counted"))
-		}
-		n, err := look.number(count)
-		require.NoError(t, err)
-		require.Equal(t, times*len(contenders), n)
+		requireExact(t, path+"-count", times, contenders)
 	})
+}
+
+// requireExact lets all contenders increment a number, each so many times, and requires
+// that no increment is lost.
+func requireExact(t *testing.T, count string, times int, contenders []contender) {
+	t.Helper()
+	look := newGo(t)
+	look.createNumber(count)
+	var done []<-chan error
+	for _, c := range contenders {
+		done = append(done, c.increment(times, count))
+	}
+	for _, d := range done {
+		require.NoError(t, locktest.Within(t, d, "all is counted"))
+	}
+	n, err := look.number(count)
+	require.NoError(t, err)
+	require.Equal(t, times*len(contenders), n)
 }
 
 // Counterpart of Curator's TestInterProcessMultiMutex.testSomeLocksFailToLock: where a

@@ -58,9 +58,7 @@ func eachFleet(t *testing.T, test func(t *testing.T, f fleet)) {
 func TestACountIsExactInThreeLanguages(t *testing.T) {
 	const times = 25
 	eachFleet(t, func(t *testing.T, f fleet) {
-		look, path := newGo(t), zkserver.Path(t)
-		count := path + "-count"
-		look.createNumber(count)
+		path := zkserver.Path(t)
 		inGo, other := newGo(t).lock(f.recipe, path), newGo(t).lock(f.recipe, path)
 		python, another := newPython(t, steady), newPython(t, steady)
 		contenders := []contender{
@@ -72,16 +70,7 @@ func TestACountIsExactInThreeLanguages(t *testing.T) {
 			inJava := newJava(t).lock(f.recipe, path)
 			contenders = append(contenders, inJava.contender(), inJava.contender())
 		}
-		var done []<-chan error
-		for _, c := range contenders {
-			done = append(done, c.increment(times, count))
-		}
-		for _, d := range done {
-			require.NoError(t, locktest.Within(t, d, "all is counted"))
-		}
-		n, err := look.number(count)
-		require.NoError(t, err)
-		require.Equal(t, times*len(contenders), n)
+		requireExact(t, path+"-count", times, contenders)
 	})
 }
 

@@ -112,6 +112,7 @@ func TestOneNameUnanswered(t *testing.T) {
 	c, err := recipes.Connect(clientContext(t), servers, 10*time.Second,
 		recipes.WithHostProvider(&clientOrder{}))
 	require.NoError(t, err)
-	require.Less(t, time.Since(began), clientAtOnce, "a lookup has the time of a dial")
+	const resolverGivesUp = 10 * time.Second // after two attempts of 5 s
+	require.Less(t, time.Since(began), resolverGivesUp, "a lookup has the time of a dial")
 	c.Close()
 }

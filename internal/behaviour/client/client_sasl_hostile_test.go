@@ -368,12 +368,16 @@ func TestSASLArguments(t *testing.T) {
 		_, err := recipes.Connect(t.Context(), "a", time.Second, recipes.WithSASL(c.sasl))
 		require.ErrorContains(t, err, c.want)
 	}
-	n := clientNet{"a:2181": saslSays(func(int32) {}, func(int32) []byte { return nil })}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err := recipes.Connect(ctx, "a", time.Second, recipes.WithDialer(n.dial),
-		recipes.WithSASL(&scriptedSASL{none: true}))
-	require.ErrorContains(t, err, "Begin returned neither an exchange nor an error")
+	synctest.Test(t, func(t *testing.T) {
+		n := clientNet{
+			"a:2181": saslSays(func(int32) {}, func(int32) []byte { return nil }),
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := recipes.Connect(ctx, "a", time.Second, recipes.WithDialer(n.dial),
+			recipes.WithSASL(&scriptedSASL{none: true}))
+		require.ErrorContains(t, err, "Begin returned neither an exchange nor an error")
+	})
 
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		text := fmt.Sprintf(verb, saslBob)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +60,22 @@ func clientContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), clientPatience)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// untilRedialled returns a ctx for Connect that ends when an attempt has failed, and the
+// option by which it does: with the second dial.
+func untilRedialled(t *testing.T) (context.Context, recipes.ClientOption) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	var dials atomic.Int32
+	return ctx, recipes.WithDialer(
+		func(network, addr string, timeout time.Duration) (net.Conn, error) {
+			if dials.Add(1) == 2 {
+				cancel()
+			}
+			return net.DialTimeout(network, addr, timeout)
+		})
 }
 
 // clientFor is a client that must connect, closed at the end of the test.

@@ -190,10 +190,9 @@ func TestATLSCallbackThatFails(t *testing.T) {
 			cluster := zktest.Start(t, zktest.WithTLS(&tls.Config{
 				Certificates: []tls.Certificate{certificate},
 			}))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
+			ctx, dialer := untilRedialled(t)
 			_, err := recipes.Connect(ctx, cluster.ConnectString(), 10*time.Second,
-				recipes.WithTLS(&tls.Config{
+				dialer, recipes.WithTLS(&tls.Config{
 					InsecureSkipVerify: true, //nolint:gosec // the test is about it
 					//nolint:gosec // no session of TLS is resumed
 					VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error {

@@ -87,9 +87,9 @@ func (q *longQueue) restart() {
 	}
 }
 
-// What docs/costs.md says of a queue of many sessions: while nothing happens, while the
-// lock is handed over once a second, and after all servers were restarted.
-// QUEUE_SESSIONS=n is how many there are.
+// What docs/appendix/large-fleets.md says of a queue of many sessions: while nothing
+// happens, while the lock is handed over once a second, and after all servers were
+// restarted. QUEUE_SESSIONS=n is how many there are.
 func TestCostOfAQueueOfManySessions(t *testing.T) {
 	sessions := 200
 	if n := os.Getenv("QUEUE_SESSIONS"); n != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A Net is the lines of workers.
@@ -40,16 +41,47 @@ func (n Net) Partition(
 		from = fmt.Sprintf("all but server %d", spared)
 	}
 	toxics, how := Cuts(d)
-	end, err = Put(lines, toxics...)
-	if whole && err == nil && n.Cut != nil {
-		n.Cut(worker)
-		mend := end
-		end = func() error {
-			n.Mended(worker)
-			return mend()
-		}
+	if whole {
+		end, err = n.cutOff(worker, toxics)
+	} else {
+		end, err = Put(lines, toxics...)
 	}
 	return fmt.Sprintf("worker %d from %s, %s", worker, from, how), end, err
+}
+
+// cutOff cuts a worker off from all servers.
+func (n Net) cutOff(worker int, toxics []Toxic) (end func() error, err error) {
+	mend, err := Put(n.Lines[worker], toxics...)
+	if err != nil || n.Cut == nil {
+		return mend, err
+	}
+	n.Cut(worker)
+	return func() error {
+		n.Mended(worker)
+		return mend()
+	}, nil
+}
+
+// PartitionAnew cuts a worker off from all servers soon after it has connected to one
+// again: so what the worker knows of its session is as fresh as can be, and it has the
+// least reason to give that up. within is how long it takes to notice that it was hung up
+// on, and to connect.
+func (n Net) PartitionAnew(within time.Duration) Begin {
+	return func(ctx context.Context, d Dice) (string, func() error, error) {
+		worker := d.IntN(len(n.Lines))
+		connect, err := Put(n.Lines[worker], Toxic{Kind: ResetPeer, Direction: ToServer})
+		if err != nil {
+			return "", nil, err
+		}
+		Sleep(ctx, within)
+		if err := connect(); err != nil {
+			return "", nil, err
+		}
+		Sleep(ctx, within)
+		toxics, how := Cuts(d)
+		end, err := n.cutOff(worker, toxics)
+		return fmt.Sprintf("worker %d from all servers, %s", worker, how), end, err
+	}
 }
 
 // Slow delays all that goes to a server and comes from it.

@@ -24,6 +24,7 @@ type Chart struct {
 	Title    string // for those who do not see it
 	From, To time.Time
 	Lanes    []Lane // from top to bottom
+	Steps    bool   // from each hold to the one that succeeded it, in another lane
 }
 
 // A Lane is what one participant did, or what happened to one thing.
@@ -73,7 +74,9 @@ func (c Chart) Write(to io.Writer) error {
 	for i, lane := range c.Lanes {
 		c.lane(&out, i*laneHeight, lane)
 	}
-	c.steps(&out)
+	if c.Steps {
+		c.steps(&out)
+	}
 	out.WriteString("</svg>\n")
 	_, err := io.WriteString(to, out.String())
 	return err

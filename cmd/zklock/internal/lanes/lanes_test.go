@@ -25,13 +25,14 @@ func drawn(t *testing.T, c lanes.Chart) string {
 }
 
 func TestAHandOverIsAStep(t *testing.T) {
-	svg := drawn(t, lanes.Chart{From: at(0), To: at(600), Lanes: []lanes.Lane{
+	all := []lanes.Lane{
 		{Label: "a", Spans: []lanes.Span{{Kind: lanes.Holds, From: at(0), To: at(60)}}},
 		{Label: "b", Spans: []lanes.Span{
 			{Kind: lanes.Waits, From: at(30), To: at(60)},
 			{Kind: lanes.Holds, From: at(60), To: at(600), Open: true},
 		}},
-	}})
+	}
+	svg := drawn(t, lanes.Chart{From: at(0), To: at(600), Steps: true, Lanes: all})
 	require.Contains(t, svg, `<rect class="holds" x="0.00%" y="18" width="10.00%"`)
 	require.Contains(t, svg, `<rect class="waits" x="5.00%" y="52" width="5.00%"`)
 	require.Contains(t, svg, `<rect class="holds open" x="10.00%" y="52" width="90.00%"`)
@@ -60,7 +61,7 @@ func FuzzTexts(f *testing.F) {
 	f.Add("\x00\u202e]]>&#x0;\xff")
 	f.Fuzz(func(t *testing.T, hostile string) {
 		svg := drawn(t, lanes.Chart{
-			Title: hostile, From: at(0), To: at(9), Lanes: []lanes.Lane{{
+			Title: hostile, From: at(0), To: at(9), Steps: true, Lanes: []lanes.Lane{{
 				Label: hostile,
 				Spans: []lanes.Span{
 					{Kind: lanes.Waits, From: at(1), To: at(2), Title: hostile},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/text"
 )
 
 // What docs/guarantees.md promises, in parts of the session timeout, where the servers'
@@ -103,11 +105,12 @@ func (t Times) String() string {
 		round3(t.Worst))
 }
 
-// Text is the report, on a screen.
+// Text is the report, on a screen. What somebody has sent is shown as text.Printable has
+// it.
 func (r *Report) Text() string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-22s%s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "%-22s%s\n", name, text.Printable(fmt.Sprintf(format, args...)))
 	}
 	e := r.Ensemble
 	fmt.Fprintf(&b, "%s\n", r.headline())
@@ -159,6 +162,10 @@ func (r *Report) headline() string {
 		return fmt.Sprintf("PROVEN: in %v nothing was found against the locks' promises",
 			r.Lasted.Round(time.Second))
 	case Violated:
+		if r.Findings[0].What == forgetful {
+			return "VIOLATED: the servers do not keep what they confirm, so that no " +
+				"lock on them can keep its promises"
+		}
 		return "VIOLATED: a promise was not kept"
 	}
 	return "UNDECIDED: the run cannot tell whether the locks keep their promises"
@@ -173,8 +180,8 @@ const (
 )
 
 // brief is the first line of a text.
-func brief(text string) string {
-	first, rest, _ := strings.Cut(text, "\n")
+func brief(of string) string {
+	first, rest, _ := strings.Cut(of, "\n")
 	if letters := []rune(first); len(letters) > lettersShown {
 		first, rest = string(letters[:lettersShown]), "more"
 	}
@@ -184,12 +191,12 @@ func brief(text string) string {
 	return first
 }
 
-// below leaves out what all paths begin with.
-func (r *Report) below(text string) string {
-	if r.Root == "" {
-		return text
+// plain is the first line of a text, without what all paths begin with.
+func (r *Report) plain(of string) string {
+	if r.Root != "" {
+		of = strings.ReplaceAll(of, r.Root+"/", "/")
 	}
-	return strings.ReplaceAll(text, r.Root+"/", "/")
+	return text.Printable(brief(of))
 }
 
 func (r *Report) writeFindings(b *strings.Builder) {
@@ -202,9 +209,9 @@ func (r *Report) writeFindings(b *strings.Builder) {
 		if f.Round >= 0 {
 			where = fmt.Sprintf(" in round %d", f.Round)
 		}
-		fmt.Fprintf(b, "  %s%s: %s\n", f.Verdict, where, r.below(brief(f.Text)))
+		fmt.Fprintf(b, "  %s%s: %s\n", f.Verdict, where, r.plain(f.Text))
 		for _, one := range f.Excerpt[max(0, len(f.Excerpt)-linesShown):] {
-			fmt.Fprintf(b, "    %s\n", r.below(brief(one)))
+			fmt.Fprintf(b, "    %s\n", r.plain(one))
 		}
 	}
 }

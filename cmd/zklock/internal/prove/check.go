@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/simulator"
@@ -19,8 +20,6 @@ const (
 	roundsMost  = 10_000
 	together    = 200 // that ask for one lock at the same time
 	sessionMost = 24 * time.Hour
-	memoryMost  = 1 << 30 // bytes
-	checkWithin = 10 * time.Minute
 )
 
 // errNoFile says that a file is no history.
@@ -29,6 +28,16 @@ var errNoFile = errors.New("it is no history of \"zklock prove\"")
 // Check checks a file again. It bounds its time and its memory, and reports a file that
 // it cannot decide as undecided. An error says that it is no such file.
 func Check(file io.Reader) (*Report, error) {
+	return checkWithin{memory: 1 << 30, time: 10 * time.Minute}.check(file)
+}
+
+// checkWithin is what a check may take.
+type checkWithin struct {
+	memory uint64 // bytes
+	time   time.Duration
+}
+
+func (w checkWithin) check(file io.Reader) (*Report, error) {
 	type answer struct {
 		report *Report
 		err    error
@@ -54,18 +63,18 @@ func Check(file io.Reader) (*Report, error) {
 		case <-tick.C:
 			var memory runtime.MemStats
 			runtime.ReadMemStats(&memory)
-			if memory.HeapAlloc > memoryMost || time.Since(began) > checkWithin {
-				return tooLarge(), nil
+			if memory.HeapAlloc > w.memory || time.Since(began) > w.time {
+				return w.tooLarge(), nil
 			}
 		}
 	}
 }
 
 // tooLarge is the report on a file that cannot be checked.
-func tooLarge() *Report {
+func (w checkWithin) tooLarge() *Report {
 	r := &Report{Verdict: Undecided, Advice: []string{}}
 	r.undecided(-1, "check", fmt.Sprintf(
-		"it takes more than %v, or more than %d MiB", checkWithin, memoryMost>>20))
+		"it takes more than %v, or more than %d MiB", w.time, w.memory>>20))
 	return r
 }
 
@@ -86,7 +95,9 @@ func (c *checking) read(file io.Reader) error {
 	lines.Buffer(nil, reportMost)
 	for n := 1; lines.Scan(); n++ {
 		var one record
-		if err := json.Unmarshal(lines.Bytes(), &one); err != nil || !c.take(one) {
+		err := json.Unmarshal(lines.Bytes(), &one)
+		tooLong := len(lines.Bytes()) > lineMost && one.End == nil
+		if err != nil || tooLong || !c.take(one) {
 			return fmt.Errorf("line %d: %w", n, errNoFile)
 		}
 	}
@@ -103,12 +114,14 @@ func (c *checking) read(file io.Reader) error {
 	return nil
 }
 
-// reportMost bounds a line.
+// reportMost bounds a line, and lineMost one that is no report.
 const reportMost = 4 << 20
 
 // take takes a record, if that can stand here.
 func (c *checking) take(one record) bool {
 	switch {
+	case c.ended:
+		return false
 	case one.Head != nil:
 		h := one.Head
 		ok := !c.begun && h.Format == fileFormat
@@ -135,11 +148,10 @@ func (c *checking) copy(end *Report) {
 	r := c.report
 	r.Lasted, r.Workers, r.Hosts, r.Rate = end.Lasted, end.Workers, end.Hosts, end.Rate
 	r.Calm, r.Ensemble, r.Skipped = end.Calm, end.Ensemble, end.Skipped
-	for _, f := range end.Findings {
-		if f.Round < 0 || f.Verdict == Undecided || f.What == endOfRound {
-			r.Findings = append(r.Findings, f) // no history has it
-		}
-	}
+	kept := slices.DeleteFunc(end.Findings, func(f Finding) bool {
+		return f.Round >= 0 && f.Verdict != Undecided && f.What != endOfRound
+	})
+	r.Findings = append(kept, r.Findings...) // no history has them
 	r.Counts.Faults = end.Counts.Faults
 	r.Advice = append(r.Advice, r.advise()...)
 }

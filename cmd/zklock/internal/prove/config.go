@@ -85,8 +85,8 @@ const (
 	// rounds, where nobody has to hold for as long as a fault lasts.
 	measureMost = 2 * time.Second
 	measureCalm = time.Second / 2
-	// ofJudge is how many requests a second the judge makes: a write and a read, twice.
-	ofJudge = 4
+	// ofJudge is how many requests a second the judge makes: see pace.
+	ofJudge = 2 * int(time.Second/pace)
 	// killedMost is how many workers of a machine are killed in a round.
 	killedMost = 1
 	// workersApart is by how much the numbers of workers on two machines differ.
@@ -94,6 +94,10 @@ const (
 	// Each worker that stands in for one that was killed has a number of its own.
 	insteadApart = 100
 )
+
+// ofWorkers is what the judge leaves to the workers of a rate, and between rounds to who
+// deletes: they ask half as often on average, and the judge always does.
+func ofWorkers(rate int) float64 { return float64(rate - 2*ofJudge) }
 
 // measure is what waits and holds are measured by.
 func measure(session time.Duration, calm bool) time.Duration {

@@ -147,7 +147,9 @@ func (c *crew) ofLines() faults.Hand {
 	t := c.Session
 	return faults.Hand{Rest: t / 4, Faults: []faults.Fault{
 		faults.New("partition", 3, t/20, t, net.Partition),
-		faults.New("partition for longer than a session", 3, 5*t/4, 2*t, net.Partition),
+		faults.New("partition for longer than a session", 2, 5*t/4, 2*t, net.Partition),
+		faults.New("reset, and partition for longer than a session", 3, 5*t/4, 2*t,
+			net.PartitionAnew(t/8)),
 		faults.New("slow lines", 1, t/20, t, net.Slow),
 		faults.New("reset", 2, t/20, t/5, net.Reset),
 	}}
@@ -173,7 +175,8 @@ func (c *crew) ofProcesses() faults.Hand {
 	t := c.Session
 	all := []faults.Fault{
 		faults.New("suspend", 4, t/20, 2*t, c.suspend),
-		faults.New("kill", 1, 0, t/4, c.killOne),
+		// Another one starts once the rate has forgotten the requests of the first.
+		faults.New("kill", 1, burst, max(burst, t/4), c.killOne),
 	}
 	if !c.TLS { // else no worker knows the password
 		all = append(all, faults.New("end a session", 1, 0, t/4, c.expire))

@@ -35,7 +35,7 @@ func (t token) String() string {
 }
 
 // errNoToken does not show what was given in its place.
-var errNoToken = errors.New("prove: that is no token of \"zklock prove --listen\"")
+var errNoToken = errors.New("that is no token of \"zklock prove --listen\"")
 
 func parseToken(text string) (t token, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
@@ -118,7 +118,7 @@ func newCertificate(t *token) (c tls.Certificate, err error) {
 }
 
 // errNotTheKey says that somebody else has answered.
-var errNotTheKey = errors.New("prove: the key of that server is not the token's")
+var errNotTheKey = errors.New("the key of that server is not the token's")
 
 // dialDoor reaches the door whose key the token has.
 func dialDoor(ctx context.Context, address string, t token) (net.Conn, error) {
@@ -198,7 +198,8 @@ func (d *Door) ask(conn net.Conn) *guest {
 	_ = conn.SetDeadline(time.Now().Add(helloWithin)) // else reading fails
 	g := newGuest(conn)
 	var hello fromGuest
-	if !g.next(&hello) || hello.Hello == nil || hello.Hello.Format != fileFormat {
+	if g.next(&hello) != nil || hello.Hello == nil ||
+		hello.Hello.Format != fileFormat {
 		return nil
 	}
 	if subtle.ConstantTimeCompare(hello.Hello.Secret, d.token.secret[:]) != 1 {

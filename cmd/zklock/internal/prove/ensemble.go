@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/witness"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // A Span is between which values something was.
@@ -109,7 +110,7 @@ func startGauge(client *recipes.Client, path string, acl []zk.ACL) *gauge {
 				g.trips = append(g.trips, time.Since(sent))
 				g.mu.Unlock()
 			}
-			sleep(ctx, pace)
+			faults.Sleep(ctx, pace)
 		}
 	})
 	return g
@@ -156,11 +157,4 @@ func (g *gauge) finish(e *Ensemble) error {
 	e.RoundTrip, e.Commit = timesOf(g.trips), timesOf(g.commits)
 	e.Silence, e.Elections, e.Clock = g.silence, g.elections, g.clock
 	return forgotten
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }

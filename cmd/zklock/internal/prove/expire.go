@@ -82,7 +82,7 @@ func (r *prefix) Read(p []byte) (int, error) {
 }
 
 // errNoKey says that a session cannot be ended.
-var errNoKey = errors.New("prove: the password of the session is not known")
+var errNoKey = errors.New("the password of the session is not known")
 
 const (
 	passwordSize = 16

@@ -13,6 +13,7 @@ const burst = time.Second
 // A limiter keeps requests to a rate: in no second are there more than that, and so about
 // half of it on average. What begins something, a create, waits until there is room for
 // it; what comes of that goes out at once, for as long as that is not more than a burst.
+// It begins as if there had been a burst: another one may have come to its end just now.
 // It is safe for concurrent use.
 type limiter struct {
 	gap time.Duration
@@ -23,7 +24,9 @@ type limiter struct {
 
 func newLimiter(aSecond float64) *limiter {
 	second := time.Second + burst
-	return &limiter{gap: time.Duration(float64(second) / aSecond)}
+	return &limiter{
+		gap: time.Duration(float64(second) / aSecond), next: time.Now().Add(burst),
+	}
 }
 
 // pace is what has to pass before a call. A heartbeat goes out in any case, lest a hold

@@ -1,20 +1,18 @@
 package prove
 
 import (
-	"bufio"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/simulator"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // A toGuest is a message to a machine that has joined.
@@ -63,7 +61,7 @@ const (
 // A guest is a machine that has joined, as the judge sees it.
 type guest struct {
 	conn  net.Conn
-	lines *bufio.Scanner
+	in    lineReader
 	out   *lineWriter
 	czxid int64  // of the root
 	root  string // of the run
@@ -76,38 +74,47 @@ type guest struct {
 }
 
 func newGuest(conn net.Conn) *guest {
-	g := &guest{
-		conn: conn, lines: bufio.NewScanner(conn), out: &lineWriter{to: conn},
+	return &guest{
+		conn: conn, in: newLineReader(conn), out: newLineWriter(conn),
 		pings: map[uint64]time.Time{},
 	}
-	g.lines.Buffer(nil, lineMost)
-	return g
 }
 
 func (g *guest) close() { _ = g.conn.Close() }
 
-// next reads a message; false if there is none.
-func (g *guest) next(to any) bool {
-	if !g.lines.Scan() || json.Unmarshal(g.lines.Bytes(), to) != nil {
-		return false
-	}
+// dismiss lets a machine know that the run has ended.
+func (g *guest) dismiss() {
+	_ = g.conn.SetWriteDeadline(time.Now().Add(goneAfter)) // else writing fails
+	_ = g.out.write(toGuest{End: true})                    // else it has gone
+	g.close()
+}
+
+// next reads a message.
+func (g *guest) next(m *fromGuest) error {
+	err := g.in.next(m)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.heard = time.Now()
-	return true
+	return err
 }
 
-// errGuestGone says that a machine is out of reach.
-var errGuestGone = errors.New("a machine that had joined is gone")
+// A guestGone says that a machine is out of reach.
+type guestGone struct{ why error }
+
+func (g *guestGone) Error() string {
+	return "a machine that had joined is gone: " + g.why.Error()
+}
+
+func (g *guestGone) Unwrap() error { return g.why }
 
 // run implements host. What the machine tells is believed, within bounds. Of one that is
 // gone nobody knows what its workers do: to the checks they are stopped for ever.
 func (g *guest) run(ctx context.Context, o roundOrder, to bench) (made int, err error) {
-	stop := context.AfterFunc(ctx, g.close)
+	stop := context.AfterFunc(ctx, g.dismiss)
 	defer stop()
 	err = g.out.write(toGuest{Order: &guestOrder{o, g.root, g.czxid}})
 	if err != nil {
-		return 0, errors.Join(errGuestGone, err)
+		return 0, &guestGone{err}
 	}
 	pinging, end := context.WithCancel(ctx)
 	defer end()
@@ -123,6 +130,9 @@ func (g *guest) run(ctx context.Context, o roundOrder, to bench) (made int, err 
 	return max(0, done.Made), done.err()
 }
 
+// errImpossible is why a machine is not listened to any more.
+var errImpossible = errors.New("it told what cannot be")
+
 // goneAfter is when a machine that says nothing is out of reach: it answers pings.
 const goneAfter = 10 * time.Second
 
@@ -131,20 +141,21 @@ func (g *guest) listen(
 	o roundOrder, to bench, workers map[int]bool,
 ) (*guestDone, error) {
 	for events := 0; ; {
-		_ = g.conn.SetReadDeadline(time.Now().Add(goneAfter)) // else reading fails
+		// Of writing, too: one that does not read must not hold up the run.
+		_ = g.conn.SetDeadline(time.Now().Add(goneAfter)) // else both fail
 		var m fromGuest
-		if !g.next(&m) {
-			return nil, fmt.Errorf("%w: %w", errGuestGone, cmp.Or(g.lines.Err(), io.EOF))
+		if err := g.next(&m); err != nil {
+			return nil, &guestGone{err}
 		}
 		switch {
 		case m.Pong > 0:
 			g.pong(m.Pong)
 		case m.Done != nil:
-			return m.Done, g.conn.SetReadDeadline(time.Time{})
+			return m.Done, g.conn.SetDeadline(time.Time{})
 		case m.Event == nil:
 		default:
 			if events++; events > guestEvents || !o.mayTell(*m.Event) {
-				return nil, fmt.Errorf("%w: it told what cannot be", errGuestGone)
+				return nil, &guestGone{errImpossible}
 			}
 			if m.Event.Worker >= o.First {
 				workers[m.Event.Worker] = true
@@ -184,7 +195,7 @@ func (d *guestDone) err() error {
 
 // ping finds out how long messages are under way: by so much the judge is late, too.
 func (g *guest) ping(ctx context.Context) {
-	for ; ctx.Err() == nil; sleep(ctx, pingEvery) {
+	for ; ctx.Err() == nil; faults.Sleep(ctx, pingEvery) {
 		g.mu.Lock()
 		g.last++
 		n := g.last
@@ -226,73 +237,72 @@ func Join(ctx context.Context, address, text string, h Host) error {
 		return fmt.Errorf("--join %s: %w", address, err)
 	}
 	defer conn.Close()
-	v := &visitor{Host: h, out: &lineWriter{to: conn}, waiting: map[uint64]func(){}}
+	return h.visit(ctx, conn, t)
+}
+
+// visit takes part by a connection.
+func (h Host) visit(ctx context.Context, conn net.Conn, t token) error {
+	v := &visitor{Host: h, conn: conn, out: newLineWriter(conn)}
 	asked := ctx
 	ctx, v.cancel = context.WithCancelCause(ctx)
 	defer v.cancel(nil)
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	err = v.out.write(fromGuest{Hello: &hello{fileFormat, t.secret[:]}})
+	err := v.out.write(fromGuest{Hello: &hello{fileFormat, t.secret[:]}})
 	if err != nil {
 		return err
 	}
 	err = readLines(conn, func(m toGuest) error { return v.take(ctx, m) })
 	v.cancel(errGone)
-	v.release()
+	v.told.close()
 	v.rounds.Wait()
 	switch {
 	case errors.Is(err, errEndOfRun):
 		return nil
 	case asked.Err() != nil:
 		return context.Cause(asked)
-	case err == nil:
+	case err == nil, errors.Is(err, os.ErrDeadlineExceeded):
 		return errGone
 	}
 	return err
 }
 
 // errEndOfRun says that all is over.
-var errEndOfRun = errors.New("prove: the run has ended")
+var errEndOfRun = errors.New("the run has ended")
 
 // A visitor is this machine in the run of another one.
 type visitor struct {
 	Host
+	conn   net.Conn
 	out    *lineWriter
 	cancel context.CancelCauseFunc
 	rounds sync.WaitGroup
+	told   ledger
 
-	mu      sync.Mutex // guards what follows
-	number  uint64
-	waiting map[uint64]func()
-	busy    bool
-	alone   bool // the judge has gone: nothing is taken any more
+	mu   sync.Mutex // guards what follows
+	busy bool       // a round is under way
 }
 
-// release lets go on what waits for a judge that has gone.
-func (v *visitor) release() {
-	v.mu.Lock()
-	waiting := v.waiting
-	v.alone, v.waiting = true, nil
-	v.mu.Unlock()
-	for _, taken := range waiting {
-		taken()
+// expectLocked has the judge say something soon, or not: it pings in rounds.
+func (v *visitor) expectLocked() {
+	var until time.Time
+	if v.busy {
+		until = time.Now().Add(goneAfter)
 	}
+	_ = v.conn.SetDeadline(until) // else reading fails
 }
 
 // take takes a message of the judge's.
 func (v *visitor) take(ctx context.Context, m toGuest) error {
+	v.mu.Lock()
+	v.expectLocked()
+	v.mu.Unlock()
 	switch {
 	case m.End:
 		return errEndOfRun
 	case m.Ping > 0:
 		return v.out.write(fromGuest{Pong: m.Ping})
 	case m.Taken > 0:
-		v.mu.Lock()
-		taken := v.waiting[m.Taken]
-		delete(v.waiting, m.Taken)
-		v.mu.Unlock()
-		if taken != nil {
-			taken()
-		}
+		v.told.taken(m.Taken)
 	case m.Order != nil:
 		return v.begin(ctx, *m.Order)
 	}
@@ -306,9 +316,10 @@ func (v *visitor) begin(ctx context.Context, o guestOrder) error {
 	if v.busy || o.Workers < 1 || o.Workers > mostWorker || o.Session <= 0 ||
 		o.Length <= 0 || o.Length > sessionMost || o.Rate <= 0 || o.Rate > mostRate ||
 		!strings.HasPrefix(o.Root, o.RunRoot+"/") {
-		return errors.New("prove: an order that no run gives")
+		return errors.New("an order that no run gives")
 	}
 	v.busy = true
+	v.expectLocked()
 	v.rounds.Go(func() {
 		done := guestDone{}
 		err := v.isSameEnsemble(ctx, o)
@@ -325,6 +336,7 @@ func (v *visitor) begin(ctx context.Context, o guestOrder) error {
 		}
 		v.mu.Lock()
 		v.busy = false
+		v.expectLocked()
 		v.mu.Unlock()
 		_ = v.out.write(fromGuest{Done: done.bounded()}) // else the judge has gone
 	})
@@ -371,16 +383,8 @@ func (b messenger) take(e simulator.Event, taken func()) {
 	if taken == nil {
 		taken = func() {}
 	}
-	b.mu.Lock()
-	alone := b.alone
-	if !alone {
-		b.number++
-		b.waiting[b.number] = taken
+	b.told.tell(func(number uint64) {
 		// Where it fails the judge has gone, which ends all.
-		_ = b.out.write(fromGuest{Number: b.number, Event: &e})
-	}
-	b.mu.Unlock()
-	if alone {
-		taken()
-	}
+		_ = b.out.write(fromGuest{Number: number, Event: &e})
+	}, taken)
 }

@@ -9,10 +9,12 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/simulator"
 )
 
@@ -154,6 +156,58 @@ func TestSomebodyWithoutTheSecret(t *testing.T) {
 	require.NoError(t, plain.Close())
 	cancel(errors.New("nobody has joined"))
 	require.ErrorContains(t, <-admitted, "nobody has joined")
+}
+
+// A judge that has gone without a word is not waited for, by nobody.
+func TestAJudgeThatFallsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer ours.Close()
+		h := Host{Access: Access{Connect: func(
+			ctx context.Context, _ time.Duration, _ ...recipes.ClientOption,
+		) (*recipes.Client, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}}
+		ended := make(chan error, 1)
+		go func() { ended <- h.visit(t.Context(), theirs, token{}) }()
+		in, out := newLineReader(ours), newLineWriter(ours)
+		var m fromGuest
+		require.NoError(t, in.next(&m))
+		time.Sleep(time.Hour) // until all have joined
+		require.NoError(t, out.write(toGuest{Order: &guestOrder{
+			roundOrder: roundOrder{
+				Workers: 1, Session: time.Second, Length: time.Hour, Rate: 1,
+				Root: "/r/0",
+			}, RunRoot: "/r",
+		}}))
+		began := time.Now()
+		require.ErrorIs(t, <-ended, errGone)
+		require.Equal(t, goneAfter, time.Since(began))
+	})
+}
+
+// A machine that does not listen does not hold up the run.
+func TestAMachineThatDoesNotListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		o := roundOrder{First: workersApart, Root: "/r/0"}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := newGuest(ours).run(t.Context(), o, newJudge(0, nil))
+			ended <- err
+		}()
+		require.NoError(t, newLineReader(theirs).next(&toGuest{}))
+		began := time.Now()
+		require.NoError(t, newLineWriter(theirs).write(fromGuest{
+			Number: 1, Event: &simulator.Event{
+				Kind: simulator.Called, ID: simulator.ID{Worker: workersApart},
+			},
+		}))
+		require.ErrorAs(t, <-ended, new(*guestGone))
+		require.LessOrEqual(t, time.Since(began), 2*goneAfter) // a ping waited, too
+	})
 }
 
 // A machine may tell of its own workers, and of what is below the round's root.

@@ -28,15 +28,14 @@ pre { overflow-x: auto }
 .lanes text.tick { fill: #555; text-anchor: middle }
 .lanes line.tick { stroke: #ddd }
 .lanes .track { fill: #f4f4f4 }
-.lanes .step { display: none }
 .holds { fill: #0072b2 } .lost { fill: #e69f00 } .fault { fill: #999 }
 </style></head>
 <body><h1>zklock prove: {{.Verdict}}</h1>
 <pre>{{.Text}}</pre>
 <h2>{{.Caption}}</h2>
 {{.Picture}}
-{{range .Findings}}{{if .Excerpt}}<h2>{{.What}}</h2>
-<pre>{{range .Excerpt}}{{.}}
+{{range .Findings}}{{if .Excerpt}}<h2>{{call $.Plain .What}}</h2>
+<pre>{{range .Excerpt}}{{call $.Plain .}}
 {{end}}</pre>{{end}}{{end}}
 </body></html>
 `))
@@ -50,6 +49,7 @@ func (r *Report) WritePage(to io.Writer) error {
 	}
 	return pageOf.Execute(to, map[string]any{
 		"Verdict": r.Verdict, "Text": r.Text(), "Findings": r.Findings,
+		"Plain": r.plain,
 		"Caption": fmt.Sprintf("Round %d: holds by lock (orange: ended by a loss), and "+
 			"faults by worker", r.shown.head.Number),
 		"Picture": template.HTML(picture.String()), //nolint:gosec // lanes escapes

@@ -3,6 +3,7 @@ package prove
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/simulator"
@@ -18,8 +19,11 @@ const (
 	Undecided Verdict = "undecided"
 )
 
-// endOfRound is where workers are found not to come to their end.
-const endOfRound = "end of the round"
+// What is found by no check of a history.
+const (
+	endOfRound = "end of the round" // workers do not come to it
+	forgetful  = "servers"          // they forget
+)
 
 // A Finding is what was found in a round.
 type Finding struct {
@@ -83,6 +87,13 @@ func (r *Report) open() bool { return len(r.Findings) == 0 }
 
 func (r *Report) violated(round int, what, text string, lines []string) {
 	r.Findings = append(r.Findings, Finding{Violated, round, what, text, lines})
+}
+
+// forgotten comes before all else that was found, which may come of it.
+func (r *Report) forgotten(what error) {
+	r.Findings = slices.Insert(r.Findings, 0, Finding{
+		Violated, -1, forgetful, "the servers forget: " + what.Error(), nil,
+	})
 }
 
 func (r *Report) undecided(round int, what, text string) {

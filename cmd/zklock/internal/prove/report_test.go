@@ -3,8 +3,10 @@ package prove
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,6 +90,76 @@ func TestTheExcerptIsShort(t *testing.T) {
 	require.Len(t, r.Findings[0].Excerpt, 10)
 	require.Contains(t, strings.Join(r.Findings[0].Excerpt, "\n"), "worker 7")
 	require.Less(t, strings.Count(r.Text(), "\n"), 60)
+}
+
+// Each row of the page's table of checks finds what breaks it, and finds nothing in the
+// same history without that.
+func TestEachCheckOfThePage(t *testing.T) {
+	t.Parallel()
+	const p, s = "/r/0/mutex-1", time.Second
+	event := func(kind simulator.Kind, worker int, at time.Duration) simulator.Event {
+		return simulator.Event{
+			Kind: kind, At: at, ID: simulator.ID{Worker: worker}, Path: p, Guarded: true,
+			Version: 1,
+		}
+	}
+	for _, test := range []struct {
+		check       string
+		fine, wrong []simulator.History
+	}{
+		{
+			"exclusion",
+			[]simulator.History{acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 3*s, 4*s)},
+			[]simulator.History{acquired(0, p, 1, s, 4*s), acquired(1, p, 2, 3*s, 5*s)},
+		},
+		{
+			"tokens", // who came first had the lock last
+			[]simulator.History{acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 3*s, 4*s)},
+			[]simulator.History{acquired(0, p, 2, s, 2*s), acquired(1, p, 1, 3*s, 4*s)},
+		},
+		{
+			"fence", // the write of one who had the lock before
+			[]simulator.History{
+				acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 3*s, 4*s), {
+					event(simulator.Writing, 0, 1500*ms),
+					event(simulator.Written, 0, 1600*ms),
+				},
+			},
+			[]simulator.History{
+				acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 3*s, 4*s), {
+					event(simulator.Writing, 0, 3500*ms),
+					event(simulator.Written, 0, 3600*ms),
+				},
+			},
+		},
+		{
+			"losses",
+			[]simulator.History{
+				acquired(0, p, 1, s, 30*s), {
+					event(simulator.Cut, 0, 2*s), event(simulator.Lost, 0, 11*s),
+				},
+			},
+			[]simulator.History{acquired(0, p, 1, s, 30*s), {event(simulator.Cut, 0, 2*s)}},
+		},
+		{
+			"linearizability", // together for less than what a judge may be late
+			[]simulator.History{acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 2010*ms, 3*s)},
+			[]simulator.History{acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 1900*ms, 3*s)},
+		},
+	} {
+		r := reportOn(roundOf(0), simulator.Merge(test.fine...))
+		require.Equal(t, Proven, r.Verdict, "%s: %v", test.check, r.Findings)
+		r = reportOn(roundOf(0), simulator.Merge(test.wrong...))
+		require.Equal(t, Violated, r.Verdict, test.check)
+		require.True(t, slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return f.What == test.check
+		}), "%s: %v", test.check, r.Findings)
+	}
+	left := newReport(Config{}, s, Span{})
+	left.take(roundOf(0), counts{}, &stuckError{1, "it does not get mutex-1"}, nil)
+	left.sumUp()
+	require.Equal(t, Violated, left.Verdict)
+	require.Equal(t, endOfRound, left.Findings[0].What)
 }
 
 // A judge that was suspended decides nothing, and says so.
@@ -176,7 +248,7 @@ func TestWhatIsAgainstARelease(t *testing.T) {
 // What a page says was said by anybody.
 func TestThePageIsEscaped(t *testing.T) {
 	t.Parallel()
-	evil := "</pre><script>alert(1)</script>"
+	evil := "</pre><script>alert(1)</script>\x1b[31m\u202e"
 	h := numbered(acquired(0, "/r/0/"+evil, 1, time.Second, 2*time.Second),
 		acquired(1, "/r/0/"+evil, 2, time.Second+ms, 2*time.Second))
 	r := reportOn(roundOf(0), h)
@@ -184,6 +256,8 @@ func TestThePageIsEscaped(t *testing.T) {
 	var page strings.Builder
 	require.NoError(t, r.WritePage(&page))
 	require.NotContains(t, page.String(), "<script")
+	require.NotContains(t, page.String()+r.Text(), "\x1b")
+	require.NotContains(t, page.String()+r.Text(), "\u202e")
 	require.Contains(t, page.String(), "&lt;script&gt;")
 	require.Contains(t, page.String(), "<svg")
 }
@@ -214,14 +288,17 @@ func TestFilesThatSomebodySends(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Proven, r.Verdict)
 	for name, text := range map[string]string{
-		"empty":             "",
-		"no JSON":           "hello\n",
-		"another format":    `{"head":{"zklockProve":2}}` + "\n",
-		"no head":           file[strings.Index(file, "\n")+1:],
-		"a long line":       strings.Repeat("x", reportMost),
-		"back in time":      strings.Replace(file, `"at":2000000000`, `"at":1`, 1),
-		"before it began":   strings.Replace(file, `"at":999000000`, `"at":-1`, 1),
-		"two heads":         file + file,
+		"empty":           "",
+		"no JSON":         "hello\n",
+		"another format":  `{"head":{"zklockProve":2}}` + "\n",
+		"no head":         file[strings.Index(file, "\n")+1:],
+		"a long line":     strings.Repeat("x", reportMost),
+		"back in time":    strings.Replace(file, `"at":2000000000`, `"at":1`, 1),
+		"before it began": strings.Replace(file, `"at":999000000`, `"at":-1`, 1),
+		"two heads":       file + file,
+		"two ends":        file + file[strings.LastIndex(file, `{"end"`):],
+		"a long event": strings.Replace(file, `"path":"`,
+			`"path":"`+strings.Repeat("x", lineMost), 1),
 		"an odd session":    strings.ReplaceAll(file, `on":10000000000`, `on":0`),
 		"a long judge":      strings.ReplaceAll(file, `ate":0`, `ate":90000000000000`),
 		"an unknown record": file + "{}\n",
@@ -244,6 +321,21 @@ func TestFilesThatSomebodySends(t *testing.T) {
 	r, err = Check(strings.NewReader(lines(t, roundOf(0), crowd)))
 	require.NoError(t, err)
 	require.Equal(t, Undecided, r.Verdict)
+}
+
+// A file that takes too long, or too much memory, decides nothing.
+func TestACheckIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, w := range []checkWithin{
+		{memory: 1 << 30, time: time.Millisecond}, {memory: 1, time: time.Hour},
+	} {
+		endless, _ := io.Pipe()
+		r, err := w.check(endless)
+		require.NoError(t, err)
+		require.Equal(t, Undecided, r.Verdict)
+		require.Contains(t, r.Text(), "it takes more than "+w.time.String())
+		require.NoError(t, endless.Close())
+	}
 }
 
 // No file ends the check other than by an error or a verdict.

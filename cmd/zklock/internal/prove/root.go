@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // marker is what the data of a root begins with.
@@ -32,8 +32,11 @@ type root struct {
 // claim makes the root, or takes over one that a former run has left.
 func (r *root) claim(ctx context.Context) error {
 	_, err := r.client.Create(r.path, []byte(marker), zk.FlagPersistent, r.acl)
-	if errors.Is(err, zk.ErrNodeExists) {
+	switch {
+	case errors.Is(err, zk.ErrNodeExists):
 		err = r.isOurs()
+	case errors.Is(err, zk.ErrNoNode):
+		err = fmt.Errorf("it is not created, since its parent does not exist: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("--root %s: %w", r.path, err)
@@ -118,12 +121,8 @@ func (r *root) delete(ctx context.Context, path string) error {
 	}
 }
 
-// wait keeps to the rate.
+// wait keeps to the rate, without bursts: workers may have been at it a moment ago.
 func (r *root) wait(ctx context.Context) error {
-	select {
-	case <-time.After(r.pace.pace("delete", r.path)):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	faults.Sleep(ctx, r.pace.take())
+	return context.Cause(ctx)
 }

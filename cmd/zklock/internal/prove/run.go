@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (r *run) begin(ctx context.Context) error {
 	r.report = newReport(r.Config, session, sessions)
 	r.report.Ensemble.Releases = r.releases()
 	r.root = &root{
-		client: client, path: r.Root, acl: r.ACL, pace: newLimiter(float64(r.Rate)),
+		client: client, path: r.Root, acl: r.ACL, pace: newLimiter(ofWorkers(r.Rate)),
 	}
 	if err := r.root.claim(ctx); err != nil {
 		client.Close()
@@ -188,7 +189,7 @@ func (r *run) onHosts(
 	defer abandon(nil)
 	var mu sync.Mutex
 	var calls []func() error
-	rate := float64(r.Rate-ofJudge) / float64(len(r.hosts))
+	rate := ofWorkers(r.Rate) / float64(len(r.hosts))
 	for i, h := range r.hosts {
 		o := roundOrder{
 			Seed: r.Seed + uint64(max(n, 0)), First: i * workersApart, Workers: r.Workers,
@@ -200,13 +201,14 @@ func (r *run) onHosts(
 			mu.Lock()
 			defer mu.Unlock()
 			made += did
-			if errors.Is(err, errGuestGone) {
+			if errors.As(err, new(*guestGone)) {
 				abandon(err)
 			}
 			return err
 		})
 	}
-	return made, faults.InParallel(calls)
+	err = faults.InParallel(calls)
+	return made, cmp.Or(context.Cause(ctx), err) // why all have ended comes first
 }
 
 // progressEvery is how often a run tells how far it is.
@@ -217,7 +219,11 @@ func (r *run) progress(j *judge, length time.Duration) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var telling sync.WaitGroup
 	telling.Go(func() {
-		for sleep(ctx, progressEvery); ctx.Err() == nil; sleep(ctx, progressEvery) {
+		for {
+			faults.Sleep(ctx, progressEvery)
+			if ctx.Err() != nil {
+				return
+			}
 			c := r.report.Counts
 			c.sum(j.soFar())
 			what := "at work"
@@ -238,12 +244,11 @@ func (r *run) progress(j *judge, length time.Duration) (stop func()) {
 // end measures, removes what the run has made, and sums up.
 func (r *run) end() {
 	for _, g := range r.guests {
-		_ = g.out.write(toGuest{End: true}) // else it has gone
-		g.close()
+		g.dismiss()
 	}
 	e := &r.report.Ensemble
-	if forgotten := r.gauge.finish(e); forgotten != nil {
-		r.report.violated(-1, "servers", "the servers forget: "+forgotten.Error(), nil)
+	if err := r.gauge.finish(e); err != nil {
+		r.report.forgotten(err)
 	}
 	e.HandOver = timesOf(r.measure)
 	if r.calmFor > 0 {

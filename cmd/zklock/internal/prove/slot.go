@@ -43,7 +43,7 @@ func (h Host) startWorker(o order, to bench) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.in, w.to = in, &lineWriter{to: in}
+	w.in, w.to = in, newLineWriter(in)
 	if w.ended, err = h.Start(w.cmd); err != nil {
 		return nil, fmt.Errorf("start worker %d: %w", o.Worker, err)
 	}

@@ -2,7 +2,9 @@ package prove
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -48,8 +50,12 @@ const (
 
 // A lineWriter writes messages, each on a line. It is safe for concurrent use.
 type lineWriter struct {
-	mu sync.Mutex
-	to io.Writer
+	turn chan struct{} // a mutex that waits in a test's own time, too
+	to   io.Writer
+}
+
+func newLineWriter(to io.Writer) *lineWriter {
+	return &lineWriter{turn: make(chan struct{}, 1), to: to}
 }
 
 func (w *lineWriter) write(message any) error {
@@ -58,29 +64,98 @@ func (w *lineWriter) write(message any) error {
 		return err
 	}
 	if len(line) >= lineMost {
-		return fmt.Errorf("prove: a message of %d bytes is too long", len(line))
+		return fmt.Errorf("a message of %d bytes is too long", len(line))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.turn <- struct{}{}
+	defer func() { <-w.turn }()
 	_, err = w.to.Write(append(line, '\n'))
 	return err
 }
 
-// readLines calls what takes a message for each line, until the end. A line that is too
-// long, or no message, is an error.
-func readLines[T any](from io.Reader, take func(T) error) error {
+// A lineReader reads messages, each on a line.
+type lineReader struct{ lines *bufio.Scanner }
+
+func newLineReader(from io.Reader) lineReader {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, lineMost)
-	for lines.Scan() {
+	return lineReader{lines}
+}
+
+// next reads a message: io.EOF if there is none. A line that is too long, or no message,
+// is an error.
+func (r lineReader) next(message any) error {
+	if !r.lines.Scan() {
+		return cmp.Or(r.lines.Err(), io.EOF)
+	}
+	if err := json.Unmarshal(r.lines.Bytes(), message); err != nil {
+		return fmt.Errorf("not a message: %w", err)
+	}
+	return nil
+}
+
+// readLines calls what takes a message for each line, until the end.
+func readLines[T any](from io.Reader, take func(T) error) error {
+	for lines := newLineReader(from); ; {
 		var message T
-		if err := json.Unmarshal(lines.Bytes(), &message); err != nil {
-			return fmt.Errorf("prove: not a message: %w", err)
+		switch err := lines.next(&message); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
 		}
 		if err := take(message); err != nil {
 			return err
 		}
 	}
-	return lines.Err()
+}
+
+// A ledger has the events that were told to the judge and wait to be taken. It is safe
+// for concurrent use.
+type ledger struct {
+	mu      sync.Mutex
+	number  uint64            // of the last event
+	waiting map[uint64]func() // by number
+	closed  bool              // nothing is taken any more
+}
+
+// tell numbers an event and has it sent. It calls taken once the judge has taken that,
+// and at once if there is no judge any more.
+func (l *ledger) tell(send func(number uint64), taken func()) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		taken()
+		return
+	}
+	defer l.mu.Unlock()
+	if l.waiting == nil {
+		l.waiting = map[uint64]func(){}
+	}
+	l.number++
+	l.waiting[l.number] = taken
+	send(l.number)
+}
+
+// taken is the judge's answer to an event.
+func (l *ledger) taken(number uint64) {
+	l.mu.Lock()
+	taken := l.waiting[number]
+	delete(l.waiting, number)
+	l.mu.Unlock()
+	if taken != nil {
+		taken()
+	}
+}
+
+// close lets go on what waits for a judge that has gone.
+func (l *ledger) close() {
+	l.mu.Lock()
+	waiting := l.waiting
+	l.closed, l.waiting = true, nil
+	l.mu.Unlock()
+	for _, taken := range waiting {
+		taken()
+	}
 }
 
 // cutText bounds a text.

@@ -12,22 +12,22 @@ import (
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/simulator"
+	"github.com/zkrecipes/recipes/test/chaos/faults"
 )
 
 // errNoOrder says that somebody else has started this.
-var errNoOrder = errors.New("prove: a worker without an order")
+var errNoOrder = errors.New("a worker without an order")
 
 // errGone ends a worker whose judge has gone.
-var errGone = errors.New("prove: the judge has gone")
+var errGone = errors.New("the judge has gone")
 
 // Work is the whole life of a worker process. It takes its order from the first line of
 // in, passes its events on to out, ends once it is told to finish, and at once if in
 // ends.
 func Work(ctx context.Context, in io.Reader, out io.Writer, a Access) error {
 	p := &process{
-		Access: a, out: &lineWriter{to: out}, finish: make(chan struct{}),
-		expire:  make(chan struct{}, 1),
-		waiting: map[uint64]chan struct{}{},
+		Access: a, out: newLineWriter(out), finish: make(chan struct{}),
+		expire: make(chan struct{}, 1),
 	}
 	ordered, gone := make(chan *order, 1), make(chan error, 1)
 	go func() {
@@ -57,10 +57,7 @@ type process struct {
 	finish chan struct{}
 	once   sync.Once
 	expire chan struct{} // has room for one request
-
-	mu      sync.Mutex // guards what follows
-	number  uint64     // of the last event
-	waiting map[uint64]chan struct{}
+	told   ledger
 }
 
 func (p *process) take(m toWorker, ordered chan<- *order) error {
@@ -68,12 +65,7 @@ func (p *process) take(m toWorker, ordered chan<- *order) error {
 	case m.Order != nil && len(ordered) == 0:
 		ordered <- m.Order
 	case m.Taken > 0:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if taken := p.waiting[m.Taken]; taken != nil {
-			close(taken)
-			delete(p.waiting, m.Taken)
-		}
+		p.told.taken(m.Taken)
 	case m.Expire:
 		select {
 		case p.expire <- struct{}{}:
@@ -89,12 +81,10 @@ func (p *process) take(m toWorker, ordered chan<- *order) error {
 func (p *process) tell(e simulator.Event) (taken <-chan struct{}) {
 	e.Text = cutText(e.Text)
 	done := make(chan struct{})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.number++
-	p.waiting[p.number] = done
-	// Where it fails the judge has gone, which ends the process.
-	_ = p.out.write(fromWorker{Number: p.number, Event: &e})
+	p.told.tell(func(number uint64) {
+		// Where it fails the judge has gone, which ends the process.
+		_ = p.out.write(fromWorker{Number: number, Event: &e})
+	}, func() { close(done) })
 	return done
 }
 
@@ -116,6 +106,8 @@ func (p *process) work(ctx context.Context, o order) error {
 	}
 	if o.Calm {
 		c.Removals, c.Held = -1, nil
+	} else {
+		c.Closes = -1 // what is held for long is to be lost by faults
 	}
 	world, err := simulator.New(c)
 	if err != nil {
@@ -161,7 +153,7 @@ func (p *process) seen(ctx context.Context, o order, pace *limiter) string {
 	for paths := []string{o.Root}; len(paths) > 0 && len(lines) < seenMost; {
 		path := paths[0]
 		paths = paths[1:]
-		sleep(ctx, pace.pace("children", path))
+		faults.Sleep(ctx, pace.pace("children", path))
 		children, stat, err := client.Children(path)
 		if err != nil {
 			lines = append(lines, path+": "+err.Error())
@@ -199,7 +191,7 @@ func through(lines map[string]string) func(
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		line, ok := lines[address]
 		if !ok {
-			return nil, fmt.Errorf("prove: no line to %s", address)
+			return nil, fmt.Errorf("no line to %s", address)
 		}
 		return net.DialTimeout(network, line, timeout)
 	}

@@ -24,7 +24,7 @@ func picture(l survey.Lock, stays []survey.Stay, now time.Time) template.HTML {
 	d := drawing{lanes.Chart{
 		Title: fmt.Sprintf("who held and who waited for %s in the last %d minutes",
 			l.Path, int(pictured.Minutes())),
-		From: now.Add(-pictured), To: now,
+		From: now.Add(-pictured), To: now, Steps: true,
 	}}
 	for _, p := range l.Queue {
 		d.add(survey.Stay{

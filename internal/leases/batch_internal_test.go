@@ -1,7 +1,6 @@
 package leases
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -45,16 +44,7 @@ func (c *refusingConn) ChildrenW(
 // A server that may lag behind what was seen before is asked to catch up until it has: a
 // sync that failed is not enough.
 func TestAListComesBehindASyncThatHasSucceeded(t *testing.T) {
-	for name, list := range map[string]func(context.Context, *lister) error{
-		"once": func(ctx context.Context, l *lister) error {
-			_, err := l.list(ctx)
-			return err
-		},
-		"with a watch": func(ctx context.Context, l *lister) error {
-			_, _, err := l.listAndWatch(ctx)
-			return err
-		},
-	} {
+	for name, watch := range map[string]bool{"once": false, "with a watch": true} {
 		t.Run(name, func(t *testing.T) {
 			queuetest.Bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 				peer := queuetest.NewPeer(t, cluster, "us")
@@ -65,13 +55,19 @@ func TestAListComesBehindASyncThatHasSucceeded(t *testing.T) {
 					ServerTick: queuetest.Tick, InOrder: true,
 				})
 				defer s.Release()
-				ctx := queuetest.Bounded(t)
-				of := &lister{s: s, dir: queuetest.Dir, lagging: true}
-				for range 2 {
-					require.ErrorIs(t, list(ctx, of), zk.ErrConnectionClosed)
+				spec := queuetest.Queue().Spec
+				b := &batch{
+					Request: Request{Spec: &spec}, s: s, watch: watch, lagging: true,
 				}
-				require.NoError(t, list(ctx, of))
-				require.NoError(t, list(ctx, of))
+				list := func() error {
+					_, _, err := b.list(queuetest.Bounded(t))
+					return err
+				}
+				for range 2 {
+					require.ErrorIs(t, list(), zk.ErrConnectionClosed)
+				}
+				require.NoError(t, list())
+				require.NoError(t, list())
 				require.Equal(
 					t, []string{"refused", "refused", "sync", "list", "list"}, conn.asked,
 				)
