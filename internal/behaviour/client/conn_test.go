@@ -57,9 +57,8 @@ func TestAPlayedOutageIsOne(t *testing.T) {
 			conn := newFaultConn(
 				locktest.ConnectBare(t, cluster.Link("ours"), addr, timeout), state)
 			mutex := func(path string) *recipes.InterProcessMutex {
-				lock := locktest.NewMutex(t, conn, path,
+				return locktest.NewMutex(t, conn, path,
 					recipes.WithSessionTimeout(timeout))
-				return lock
 			}
 			taken := locktest.NewMutex(t, other, "/wanted")
 			theirs, ours := locktest.Owner(t), locktest.Owner(t)
