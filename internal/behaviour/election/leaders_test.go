@@ -458,7 +458,8 @@ func TestCostOfLeaders(t *testing.T) {
 		path := zkserver.Path(t)
 		looking, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
 		latch := func(p *locktest.Peer) *recipes.LeaderLatch {
-			return locktest.NewLatch(t, p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
+			return locktest.NewLatch(
+				t, p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
 		}
 		leader, next := latch(other), latch(other)
 		_, err := leader.Await(t.Context())
