@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,54 +143,6 @@ func TestHazardE32_DataOfTheZnodeAheadChanges(t *testing.T) {
 	})
 }
 
-// A stuckConn is a client whose loop is stuck for ever: every call hangs, and the state
-// stays what it was.
-type stuckConn struct {
-	*zk.Conn
-	stuck chan struct{} // closed: every call hangs until the test ends
-	done  <-chan struct{}
-}
-
-func (c *stuckConn) hang() {
-	select {
-	case <-c.stuck:
-		<-c.done
-	default:
-	}
-}
-
-func (c *stuckConn) Children(path string) ([]string, *zk.Stat, error) {
-	c.hang()
-	return c.Conn.Children(path)
-}
-
-func (c *stuckConn) Create(
-	path string, data []byte, flags int32, acl []zk.ACL,
-) (string, error) {
-	c.hang()
-	return c.Conn.Create(path, data, flags, acl)
-}
-
-func (c *stuckConn) Delete(path string, version int32) error {
-	c.hang()
-	return c.Conn.Delete(path, version)
-}
-
-func (c *stuckConn) Get(path string) ([]byte, *zk.Stat, error) {
-	c.hang()
-	return c.Conn.Get(path)
-}
-
-func (c *stuckConn) Sync(path string) (string, error) {
-	c.hang()
-	return c.Conn.Sync(path)
-}
-
-func (c *stuckConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	c.hang()
-	return c.Conn.GetW(path)
-}
-
 // With AddAuth a failed resend leaves the client's loop stuck for ever (go-zookeeper PR
 // 163): nothing is told, all calls hang.
 func TestHazardE26_ClientStuckForEver(t *testing.T) {
@@ -198,12 +151,17 @@ func TestHazardE26_ClientStuckForEver(t *testing.T) {
 		s := newScene(t)
 		ctx, unstick := context.WithCancel(context.Background())
 		defer unstick()
-		conn := &stuckConn{Conn: s.Conn, stuck: make(chan struct{}), done: ctx.Done()}
+		var stuck atomic.Bool
 		s.Timeout = locktest.Short
-		s.use(t, conn)
+		s.use(t, &locktest.HookedConn{Conn: s.Conn, Before: func(string, string) error {
+			if stuck.Load() { // and the state stays what it was
+				<-ctx.Done()
+			}
+			return nil
+		}})
 		s.acquired(t)
 		hold := s.lock.Hold(s.ctx)
-		close(conn.stuck)
+		stuck.Store(true)
 		ok, err := s.lock.AcquireTimeout(locktest.Owner(t), 50*time.Millisecond)
 		require.ErrorIs(t, err, recipes.ErrUnavailable)
 		require.False(t, ok)

@@ -83,8 +83,11 @@ func TestClosingABareConnectionLeavesNoLoopStuck(t *testing.T) {
 // wrapper.
 func TestNoRequestFollowsTheCloseOfABareConnection(t *testing.T) {
 	closeOften(t, 20, func(bare *zk.Conn) (recipes.Conn, func() int32) {
-		conn := &tellingConn{Conn: bare}
-		return conn, conn.asked.Load
+		asked := new(atomic.Int32)
+		return &locktest.HookedConn{Conn: bare, Before: func(string, string) error {
+			asked.Add(1)
+			return nil
+		}}, asked.Load
 	})
 }
 
@@ -138,49 +141,4 @@ func awaitClosed(t *testing.T, events <-chan zk.Event) {
 		return nil
 	})
 	require.NoError(t, locktest.Within(t, ended, "the client's loop is stuck"))
-}
-
-// A tellingConn counts the requests that are made through it.
-type tellingConn struct {
-	*zk.Conn
-	asked atomic.Int32
-}
-
-func (c *tellingConn) Children(path string) ([]string, *zk.Stat, error) {
-	c.asked.Add(1)
-	return c.Conn.Children(path)
-}
-
-func (c *tellingConn) ChildrenW(
-	path string,
-) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	c.asked.Add(1)
-	return c.Conn.ChildrenW(path)
-}
-
-func (c *tellingConn) Create(
-	path string, data []byte, flags int32, acl []zk.ACL,
-) (string, error) {
-	c.asked.Add(1)
-	return c.Conn.Create(path, data, flags, acl)
-}
-
-func (c *tellingConn) Delete(path string, version int32) error {
-	c.asked.Add(1)
-	return c.Conn.Delete(path, version)
-}
-
-func (c *tellingConn) Get(path string) ([]byte, *zk.Stat, error) {
-	c.asked.Add(1)
-	return c.Conn.Get(path)
-}
-
-func (c *tellingConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	c.asked.Add(1)
-	return c.Conn.GetW(path)
-}
-
-func (c *tellingConn) Sync(path string) (string, error) {
-	c.asked.Add(1)
-	return c.Conn.Sync(path)
 }

@@ -18,18 +18,20 @@ import (
 // faultConn plays an outage: every call fails at once, as it does for a moment in a real
 // one.
 type faultConn struct {
-	*zk.Conn
+	locktest.HookedConn
 	away  atomic.Bool
 	state zk.State // in an outage
 }
 
-var _ recipes.Conn = (*faultConn)(nil)
-
-func (f *faultConn) err() error {
-	if f.away.Load() {
-		return zk.ErrConnectionClosed
+func newFaultConn(bare *zk.Conn, state zk.State) *faultConn {
+	f := &faultConn{HookedConn: locktest.HookedConn{Conn: bare}, state: state}
+	f.Before = func(string, string) error {
+		if f.away.Load() {
+			return zk.ErrConnectionClosed
+		}
+		return nil
 	}
-	return nil
+	return f
 }
 
 func (f *faultConn) State() zk.State {
@@ -37,43 +39,6 @@ func (f *faultConn) State() zk.State {
 		return f.state
 	}
 	return f.Conn.State()
-}
-
-func (f *faultConn) Children(path string) ([]string, *zk.Stat, error) {
-	if err := f.err(); err != nil {
-		return nil, nil, err
-	}
-	return f.Conn.Children(path)
-}
-
-func (f *faultConn) Create(
-	path string, data []byte, flags int32, acl []zk.ACL,
-) (string, error) {
-	if err := f.err(); err != nil {
-		return "", err
-	}
-	return f.Conn.Create(path, data, flags, acl)
-}
-
-func (f *faultConn) Delete(path string, version int32) error {
-	if err := f.err(); err != nil {
-		return err
-	}
-	return f.Conn.Delete(path, version)
-}
-
-func (f *faultConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	if err := f.err(); err != nil {
-		return nil, nil, nil, err
-	}
-	return f.Conn.GetW(path)
-}
-
-func (f *faultConn) Sync(path string) (string, error) {
-	if err := f.err(); err != nil {
-		return "", err
-	}
-	return f.Conn.Sync(path)
 }
 
 // What goes through a wrapper that plays an outage goes on when that is over: a holder
@@ -89,14 +54,11 @@ func TestAPlayedOutageIsOne(t *testing.T) {
 			cluster := zktest.Start(t)
 			addr := cluster.Leader().Addr()
 			other := locktest.Connect(t, cluster.Link("other"), addr, timeout)
-			conn := &faultConn{
-				Conn:  locktest.ConnectBare(t, cluster.Link("ours"), addr, timeout),
-				state: state,
-			}
+			conn := newFaultConn(
+				locktest.ConnectBare(t, cluster.Link("ours"), addr, timeout), state)
 			mutex := func(path string) *recipes.InterProcessMutex {
-				lock := locktest.NewMutex(t, conn, path,
+				return locktest.NewMutex(t, conn, path,
 					recipes.WithSessionTimeout(timeout))
-				return lock
 			}
 			taken := locktest.NewMutex(t, other, "/wanted")
 			theirs, ours := locktest.Owner(t), locktest.Owner(t)
@@ -151,13 +113,12 @@ func tellsWhoWaits(t *testing.T, ahead int) {
 			defer func() { leave(); require.ErrorIs(t, <-waits, context.Canceled) }()
 			time.Sleep(time.Second)
 		}
-		conn := &faultConn{
-			Conn: locktest.ConnectBare(t, cluster.Link("ours"), addr, timeout),
-		}
-		lock := locktest.NewMutex(t, conn, "/wanted", recipes.WithSessionTimeout(timeout))
+		bare := locktest.ConnectBare(t, cluster.Link("ours"), addr, timeout)
+		lock := locktest.NewMutex(t, newFaultConn(bare, zk.StateHasSession), "/wanted",
+			recipes.WithSessionTimeout(timeout))
 		waiting := locktest.Start(func() error { return lock.Acquire(ours) })
 		time.Sleep(45 * time.Second)
-		conn.Close()
+		bare.Close()
 		began := time.Now()
 		require.ErrorIs(t, <-waiting, zk.ErrConnectionClosed)
 		require.Less(t, time.Since(began), 300*time.Millisecond)

@@ -27,8 +27,7 @@ func crowdOf(
 ) (release func(), done <-chan struct{}) {
 	t.Helper()
 	mutex := func(conn recipes.Conn) *recipes.InterProcessMutex {
-		lock := locktest.NewMutex(t, conn, "/lock")
-		return lock
+		return locktest.NewMutex(t, conn, "/lock")
 	}
 	held, ctx := mutex(holder), locktest.Owner(t)
 	require.NoError(t, held.Acquire(ctx))

@@ -96,8 +96,7 @@ func TestCostOfIdleWaiters(t *testing.T) {
 			cluster := zktest.Start(t)
 			ours := meterInBubble(t, cluster)
 			mutex := func(conn recipes.Conn) *recipes.InterProcessMutex {
-				lock := locktest.NewMutex(t, conn, "/lock")
-				return lock
+				return locktest.NewMutex(t, conn, "/lock")
 			}
 			holder := mutex(ours)
 			if c.foreign {

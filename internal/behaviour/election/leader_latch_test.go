@@ -16,8 +16,7 @@ func newLatch(
 	t *testing.T, conn recipes.Conn, opts ...recipes.Option,
 ) *recipes.LeaderLatch {
 	t.Helper()
-	l := locktest.NewLatch(t, conn, "/election", opts...)
-	return l
+	return locktest.NewLatch(t, conn, "/election", opts...)
 }
 
 // An awaiting is an Await under way.

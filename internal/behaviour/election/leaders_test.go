@@ -73,10 +73,9 @@ func (l *loop[T]) ends(t *testing.T) {
 func TestLeadersTellsThatNobodyLeads(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		latch := func(conn recipes.Conn, name string) *recipes.LeaderLatch {
-			l := locktest.NewLatch(
+			return locktest.NewLatch(
 				t, conn, "/apps/reports/leader", recipes.WithData([]byte(name)),
 			)
-			return l
 		}
 		one, two := latch(b.Ours, "one"), latch(b.Other, "two")
 		before := b.Cluster.Znodes()
@@ -459,8 +458,8 @@ func TestCostOfLeaders(t *testing.T) {
 		path := zkserver.Path(t)
 		looking, other := locktest.SharedPeer(t), locktest.SharedPeer(t)
 		latch := func(p *locktest.Peer) *recipes.LeaderLatch {
-			l := locktest.NewLatch(t, p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
-			return l
+			return locktest.NewLatch(
+				t, p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
 		}
 		leader, next := latch(other), latch(other)
 		_, err := leader.Await(t.Context())

@@ -42,8 +42,7 @@ func newEnsembleTest(
 
 func (e *ensembleTest) mutex(client *recipes.Client) *recipes.InterProcessMutex {
 	e.t.Helper()
-	lock := locktest.NewMutex(e.t, client, "/lock")
-	return lock
+	return locktest.NewMutex(e.t, client, "/lock")
 }
 
 // outlives acquires the lock, lets fault happen to the ensemble and waits until somebody

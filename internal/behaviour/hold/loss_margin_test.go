@@ -151,8 +151,7 @@ func TestALossMarginOfAnUnknownSession(t *testing.T) {
 		)
 		ctx := locktest.Owner(t)
 		lock := func(d time.Duration) *recipes.InterProcessMutex {
-			m := locktest.NewMutex(t, conn, "/lock", recipes.WithLossMargin(d))
-			return m
+			return locktest.NewMutex(t, conn, "/lock", recipes.WithLossMargin(d))
 		}
 		err := lock(300 * time.Millisecond).Acquire(ctx)
 		require.ErrorContains(t, err, "see WithSessionTimeout")

@@ -291,32 +291,31 @@ func TestTheCauseOfAZnodeThatItsWatchDoesNotFind(t *testing.T) {
 // A conn that refuses the next sync of each path that it is told to, and takes note of
 // what is asked for there.
 type refusingConn struct {
-	recipes.Conn
+	locktest.HookedConn
 	mu     sync.Mutex
 	refuse bool
 	asked  map[string][]string // by path, from refuse on
 }
 
-func (c *refusingConn) Unwrap() recipes.Conn { return c.Conn }
-
-func (c *refusingConn) Sync(path string) (string, error) {
-	if c.ask(path, "sync") {
-		return "", zk.ErrConnectionClosed
+func newRefusingConn(client *recipes.Client) *refusingConn {
+	c := &refusingConn{
+		HookedConn: locktest.HookedConn{Conn: client}, asked: map[string][]string{},
 	}
-	return c.Conn.Sync(path)
+	c.Before = func(method, path string) error {
+		switch method {
+		case "Children", "ChildrenW":
+			c.ask(path, "list")
+		case "Sync":
+			if c.ask(path, "sync") {
+				return zk.ErrConnectionClosed
+			}
+		}
+		return nil
+	}
+	return c
 }
 
-func (c *refusingConn) Children(path string) ([]string, *zk.Stat, error) {
-	c.ask(path, "list")
-	return c.Conn.Children(path)
-}
-
-func (c *refusingConn) ChildrenW(
-	path string,
-) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	c.ask(path, "list")
-	return c.Conn.ChildrenW(path)
-}
+func (c *refusingConn) Unwrap() recipes.Conn { return c.Conn }
 
 // ask takes note of a request; refused: it is the first sync of the path.
 func (c *refusingConn) ask(path, what string) (refused bool) {
@@ -336,7 +335,7 @@ func (c *refusingConn) ask(path, what string) (refused bool) {
 // not enough for a list to count.
 func TestAWaiterWhoseSyncIsRefusedAfterAReconnect(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
-		conn := &refusingConn{Conn: b.Ours, asked: map[string][]string{}}
+		conn := newRefusingConn(b.Ours)
 		rival := k.MustMakeRival(t, b.Other, "/lock")
 		lock := k.MustMake(t, conn, "/lock")
 		theirs, ours := locktest.Owner(t), locktest.Owner(t)

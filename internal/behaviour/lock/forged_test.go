@@ -84,8 +84,7 @@ func TestForgedNumbersMakeNoSecondHolder(t *testing.T) {
 func TestForgedNumbersAtASemaphoresGate(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		semaphore := func(conn recipes.Conn) *recipes.InterProcessSemaphoreV2 {
-			s := locktest.NewSemaphore(t, conn, "/lock", 1)
-			return s
+			return locktest.NewSemaphore(t, conn, "/lock", 1)
 		}
 		first, err := semaphore(b.Ours).Acquire(t.Context())
 		require.NoError(t, err)

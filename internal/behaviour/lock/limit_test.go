@@ -42,8 +42,7 @@ func TestDataThatTheServerDoesNotTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, hits := narrowClient(t)
 		mutex := func(path string, size int) *recipes.InterProcessMutex {
-			lock := locktest.NewMutex(t, c, path, recipes.WithData(make([]byte, size)))
-			return lock
+			return locktest.NewMutex(t, c, path, recipes.WithData(make([]byte, size)))
 		}
 		bystander, ctx := mutex("/bystander", 10), locktest.Owner(t)
 		require.NoError(t, bystander.Acquire(ctx))

@@ -26,53 +26,36 @@ var errConfig = fmt.Errorf("read /config: %w", zk.ErrNoNode)
 
 // gatedConn holds back requests, and tells of each.
 type gatedConn struct {
-	*recipes.Client
+	locktest.HookedConn
 	armed  atomic.Bool
 	asked  chan struct{}
 	passed chan struct{}
 	free   string // the znode whose reads go through; set before armed
 }
 
-func newGatedConn(c *recipes.Client) *gatedConn {
-	return &gatedConn{
-		Client: c, asked: make(chan struct{}, 10), passed: make(chan struct{}),
+func newGatedConn(client *recipes.Client) *gatedConn {
+	c := &gatedConn{
+		HookedConn: locktest.HookedConn{Conn: client},
+		asked:      make(chan struct{}, 10), passed: make(chan struct{}),
 	}
-}
-
-func (c *gatedConn) Unwrap() recipes.Conn { return c.Client }
-
-func (c *gatedConn) wait() {
-	if c.armed.Load() {
-		c.asked <- struct{}{}
-		<-c.passed
+	c.Before = func(method, path string) error {
+		if c.armed.Load() && c.holdsBack(method, path) {
+			c.asked <- struct{}{}
+			<-c.passed
+		}
+		return nil
 	}
+	return c
 }
 
-func (c *gatedConn) Children(path string) ([]string, *zk.Stat, error) {
-	c.wait()
-	return c.Client.Children(path)
-}
+func (c *gatedConn) Unwrap() recipes.Conn { return c.Conn }
 
-func (c *gatedConn) Get(path string) ([]byte, *zk.Stat, error) {
-	c.wait()
-	return c.Client.Get(path)
-}
-
-func (c *gatedConn) Set(path string, data []byte, version int32) (*zk.Stat, error) {
-	c.wait()
-	return c.Client.Set(path, data, version)
-}
-
-func (c *gatedConn) Delete(path string, version int32) error {
-	c.wait()
-	return c.Client.Delete(path, version)
-}
-
-func (c *gatedConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	if c.armed.Load() && !strings.Contains(path, c.free) {
-		c.wait()
+func (c *gatedConn) holdsBack(method, path string) bool {
+	switch method {
+	case "Children", "Get", "Set", "Delete":
+		return true
 	}
-	return c.Client.GetW(path)
+	return method == "GetW" && !strings.Contains(path, c.free)
 }
 
 // A waiter whose ctx ends hands nothing on: what it waits for is still held by another

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -325,31 +324,28 @@ func TestEveryLockCostsWhatItMust(t *testing.T) {
 }
 
 func TestEveryLockSharesItsWatches(t *testing.T) {
-	t.Parallel()
-	for _, k := range slices.Concat(locktest.Kinds, locktest.Elections) {
-		zkserver.Run(t, k.Name, func(t *testing.T) {
-			server, path := zkserver.Start(t).Servers[0], zkserver.Path(t)
-			const session = time.Minute // that of a busy machine is not to be lost
-			p := locktest.NewPeer(t, server.Addr, session)
-			other := locktest.NewPeer(t, server.Addr, session)
-			held := k.NewRival(other, path)
-			ctx := locktest.Owner(t)
-			require.NoError(t, held.Acquire(ctx))
-			for range 100 {
-				ok, err := k.Lock(p, path).AcquireTimeout(
-					locktest.Owner(t), 10*time.Millisecond,
-				)
-				locktest.RequireOutOfTime(t, err)
-				require.False(t, ok)
+	locktest.ForAll(t, func(t *testing.T, k locktest.Kind) {
+		server, path := zkserver.Start(t).Servers[0], zkserver.Path(t)
+		const session = time.Minute // that of a busy machine is not to be lost
+		p := locktest.NewPeer(t, server.Addr, session)
+		other := locktest.NewPeer(t, server.Addr, session)
+		held := k.NewRival(other, path)
+		ctx := locktest.Owner(t)
+		require.NoError(t, held.Acquire(ctx))
+		for range 100 {
+			ok, err := k.Lock(p, path).AcquireTimeout(
+				locktest.Owner(t), 10*time.Millisecond,
+			)
+			locktest.RequireOutOfTime(t, err)
+			require.False(t, ok)
+		}
+		left := 0
+		for watched, watchers := range locktest.WatchersOf(t, server) {
+			if strings.HasPrefix(watched, path) {
+				left += watchers
 			}
-			left := 0
-			for watched, watchers := range locktest.WatchersOf(t, server) {
-				if strings.HasPrefix(watched, path) {
-					left += watchers
-				}
-			}
-			require.LessOrEqual(t, left, 5, "what a hundred impatient waiters have left")
-			require.NoError(t, held.Release(ctx))
-		})
-	}
+		}
+		require.LessOrEqual(t, left, 5, "what a hundred impatient waiters have left")
+		require.NoError(t, held.Release(ctx))
+	})
 }

@@ -19,9 +19,8 @@ import (
 
 func readWriteLock(p *locktest.Peer, path string) *recipes.InterProcessReadWriteLock {
 	p.TB.Helper()
-	l := locktest.NewReadWriteLock(
+	return locktest.NewReadWriteLock(
 		p.TB, p.Conn, path, recipes.WithSessionTimeout(p.Timeout))
-	return l
 }
 
 func TestReadersShareAndWritersExclude(t *testing.T) {

@@ -15,92 +15,27 @@ import (
 // A failingConn is a wrapper one of whose methods fails once, before it has made its
 // request or after that.
 type failingConn struct {
-	*recipes.Client
-	method, when string
-	fail         func()
-	armed        atomic.Bool
+	locktest.HookedConn
+	armed atomic.Bool
 }
 
-func (c *failingConn) Unwrap() recipes.Conn { return c.Client }
+func (c *failingConn) Unwrap() recipes.Conn { return c.Conn }
 
-// in is called in each method, and what it returns at its end.
-func (c *failingConn) in(method string) (after func()) {
-	fail := func(when string) {
-		if method == c.method && when == c.when && c.armed.Swap(false) {
-			c.fail()
+func newFailingConn(
+	client *recipes.Client, method, when string, fail func(),
+) *failingConn {
+	c := &failingConn{HookedConn: locktest.HookedConn{Conn: client}}
+	in := func(now, moment string) {
+		if now == method && moment == when && c.armed.Swap(false) {
+			fail()
 		}
 	}
-	fail("before")
-	return func() { fail("after") }
-}
-
-func (c *failingConn) Children(path string) ([]string, *zk.Stat, error) {
-	after := c.in("Children")
-	names, stat, err := c.Client.Children(path)
-	after()
-	return names, stat, err
-}
-
-func (c *failingConn) ChildrenW(path string) (
-	[]string, *zk.Stat, <-chan zk.Event, error,
-) {
-	after := c.in("ChildrenW")
-	names, stat, events, err := c.Client.ChildrenW(path)
-	after()
-	return names, stat, events, err
-}
-
-func (c *failingConn) Create(
-	path string, data []byte, flags int32, acl []zk.ACL,
-) (string, error) {
-	after := c.in("Create")
-	created, err := c.Client.Create(path, data, flags, acl)
-	after()
-	return created, err
-}
-
-func (c *failingConn) CreateContainer(
-	path string, data []byte, flags int32, acl []zk.ACL,
-) (string, error) {
-	after := c.in("CreateContainer")
-	created, err := c.Client.CreateContainer(path, data, flags, acl)
-	after()
-	return created, err
-}
-
-func (c *failingConn) Delete(path string, version int32) error {
-	after := c.in("Delete")
-	err := c.Client.Delete(path, version)
-	after()
-	return err
-}
-
-func (c *failingConn) Get(path string) ([]byte, *zk.Stat, error) {
-	after := c.in("Get")
-	data, stat, err := c.Client.Get(path)
-	after()
-	return data, stat, err
-}
-
-func (c *failingConn) GetACL(path string) ([]zk.ACL, *zk.Stat, error) {
-	after := c.in("GetACL")
-	acl, stat, err := c.Client.GetACL(path)
-	after()
-	return acl, stat, err
-}
-
-func (c *failingConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	after := c.in("GetW")
-	data, stat, events, err := c.Client.GetW(path)
-	after()
-	return data, stat, events, err
-}
-
-func (c *failingConn) Sync(path string) (string, error) {
-	after := c.in("Sync")
-	synced, err := c.Client.Sync(path)
-	after()
-	return synced, err
+	c.Before = func(method, _ string) error {
+		in(method, "before")
+		return nil
+	}
+	c.After = func(method string) { in(method, "after") }
+	return c
 }
 
 // A wrapper may fail in any request, also in one that is nobody's any more, such as the
@@ -117,9 +52,7 @@ func TestAConnThatFails(t *testing.T) {
 					locktest.ForAllInBubbles(t, func(
 						t *testing.T, b *locktest.Bubble, k locktest.Kind,
 					) {
-						conn := &failingConn{
-							Client: b.Ours, method: method, when: when, fail: fail,
-						}
+						conn := newFailingConn(b.Ours, method, when, fail)
 						testFailingConn(t, b, k, conn)
 					})
 				})

@@ -15,11 +15,10 @@ import (
 
 // semaphoreOf returns a semaphore of ours with a fixed maximum.
 func semaphoreOf(
-	t *testing.T, b *locktest.Bubble, most int, opts ...recipes.Option,
+	t *testing.T, b *locktest.Bubble, most int,
 ) *recipes.InterProcessSemaphoreV2 {
 	t.Helper()
-	s := locktest.NewSemaphore(t, b.Ours, "/s", most, opts...)
-	return s
+	return locktest.NewSemaphore(t, b.Ours, "/s", most)
 }
 
 // An n that cannot work is refused by each way to acquire, before anything is sent.

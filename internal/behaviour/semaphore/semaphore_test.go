@@ -22,9 +22,8 @@ import (
 
 func semaphore(p *locktest.Peer, path string, most int) *recipes.InterProcessSemaphoreV2 {
 	p.TB.Helper()
-	s := locktest.NewSemaphore(
+	return locktest.NewSemaphore(
 		p.TB, p.Conn, path, most, recipes.WithSessionTimeout(p.Timeout))
-	return s
 }
 
 // getLeases starts an AcquireN whose leases come on the channel.

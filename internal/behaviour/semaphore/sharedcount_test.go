@@ -27,10 +27,9 @@ func sharedSemaphore(
 	p *locktest.Peer, dir, count string,
 ) *recipes.InterProcessSemaphoreV2 {
 	p.TB.Helper()
-	s := locktest.NewSharedSemaphore(
+	return locktest.NewSharedSemaphore(
 		p.TB, p.Conn, dir, count, recipes.WithSessionTimeout(p.Timeout),
 	)
-	return s
 }
 
 func TestSetSharedCount(t *testing.T) {
