@@ -38,8 +38,8 @@ type node struct {
 }
 
 // containerOwner marks a container, ttlOwnerMask with the time in the bits below a TTL
-// node, as a server has it whose extendedTypesEnabled is set. Hence no session may have an
-// id that begins with ff.
+// node, as a server has them with extendedTypesEnabled. Hence no session may have an id
+// that begins with ff.
 const (
 	containerOwner int64 = math.MinInt64
 	ttlOwnerMask   int64 = -1 << 56

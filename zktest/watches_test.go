@@ -14,9 +14,8 @@ func TestWatchersHearInTheOrderOfTheirWatches(t *testing.T) {
 		table.add(watchData, "/a", who)
 		want = append(want, who)
 	}
-	table.trigger([]event{{kind: eventNodeCreated, path: "/a"}}, func(who *conn, _ event) {
-		heard = append(heard, who)
-	})
+	created := []event{{kind: eventNodeCreated, path: "/a"}}
+	table.trigger(created, func(who *conn, _ event) { heard = append(heard, who) })
 	require.Len(t, heard, len(want))
 	for i, who := range want {
 		require.Same(t, who, heard[i])

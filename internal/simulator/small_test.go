@@ -16,9 +16,9 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// A small is a run with the three owners of test/model/queue.pml: 0 and 1 share a connection,
-// 2 has one of his own. What they do is told step by step, and each step comes to its end
-// before the next.
+// A small is a run with the three owners of test/model/queue.pml: 0 and 1 share a
+// connection, 2 has one of its own. What they do is told step by step, and each step
+// comes to its end before the next.
 type small struct {
 	t       *testing.T
 	tracer  *tracer
