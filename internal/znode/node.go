@@ -618,8 +618,8 @@ func (n *Node) remove(cause error) error {
 	err := n.s.Retry(context.Background(), try)
 	switch {
 	case outcome.Refused(err):
-		// The call that asked for the delete gets this answer. n stays a participant until
-		// the znode is gone, since that blocks others.
+		// The call that asked for the delete gets this answer. n stays a participant
+		// until the znode is gone, since that blocks others.
 		insist(n.s, n.spec.Log, n.Path, err, try, n.removed)
 		return err
 	case isLoss(err): // it was lost before its owner left, who has not heard of it yet
