@@ -71,8 +71,8 @@ type batch struct {
 	// The goroutine that sends the last create writes these two, until joinN returns.
 	first       *calls.Pending[listing] // the list behind that; nil once it is used
 	reconnected <-chan struct{}         // closed once the connection is back, since then
-	// the connection was away, so that the server may lag behind what was seen before, and
-	// no sync has succeeded since
+	// the connection was away, so that the server may lag behind what was seen before,
+	// and no sync has succeeded since
 	lagging bool
 }
 
@@ -216,8 +216,8 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 }
 
 // list returns the list behind the last create, the first time. After that it lists the
-// directory anew: behind a sync if the server may lag, and with a watch if the batch waits
-// for others to leave.
+// directory anew: behind a sync if the server may lag, and with a watch if the batch
+// waits for others to leave.
 func (b *batch) list(
 	ctx context.Context,
 ) (l listing, left <-chan zk.Event, err error) {

@@ -341,7 +341,8 @@ func (q *Queue) Left(m *Member, inUse bool) {
 		q.end(m, stateHandedOver)
 		if m.first {
 			// All up to m's number have left, and do nothing any more. So the next number
-			// has its turn without a request. Its create may be answered before m's delete.
+			// has its turn without a request. Its create may be answered before m's
+			// delete.
 			q.Remember(Watermark{Seq: m.name.Seq, Token: m.token, MetStranger: m.met})
 		}
 	}

@@ -106,35 +106,35 @@ func TestAMemberThatLeavesMeanwhile(t *testing.T) {
 		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
 		asked := count(t, us)
 		mkdir(t, other)
-		asked.before = func(path string) error {
+		leave := func(path string) error {
 			if path == dir+"/a" {
 				_ = other.Delete(path, -1)
 			}
 			return nil
 		}
+		asked.setBefore(leave)
 		join(t, other, "a", "leaves")
 		join(t, other, "b", "stays")
 		all, err := registration.Members(bounded(t), us.S, dir)
 		require.NoError(t, err)
 		require.Equal(t, "b=stays ", text(all))
 
-		leave := asked.before
 		join(t, other, "a", "leaves")
 		w := watch(t, us)
 		require.Equal(t, "b=stays ", w.next(t))
 
-		asked.before = nil
+		asked.setBefore(nil)
 		known := join(t, other, "a", "known")
 		require.Equal(t, "a=known b=stays ", w.next(t))
 		// Its read tells, before any list does.
 		listed := make(chan struct{})
 		defer close(listed)
-		asked.before = func(path string) error {
+		asked.setBefore(func(path string) error {
 			if path == dir {
 				<-listed
 			}
 			return leave(path)
-		}
+		})
 		_, err = other.Set(known, []byte("leaves"), -1)
 		require.NoError(t, err)
 		require.Equal(t, "b=stays ", w.next(t))
@@ -173,13 +173,13 @@ func TestAMemberThatIsReadAgainIsAwaitedOnce(t *testing.T) {
 		join(t, other, "b", "")
 		const times = 50
 		failed := 0
-		asked.before = func(path string) error {
+		asked.setBefore(func(path string) error {
 			if path == dir+"/b" && failed < times {
 				failed++
 				return zk.ErrNoServer
 			}
 			return nil
-		}
+		})
 		before := runtime.NumGoroutine()
 		w := watch(t, us)
 		require.Equal(t, "a= b= ", <-w.seen)

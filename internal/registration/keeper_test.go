@@ -456,8 +456,8 @@ func TestCloseOfAZnodeThatHasGone(t *testing.T) {
 	})
 }
 
-// Data that another has set, too long to be read, are set again, and are no reason for the
-// znode to stay.
+// Data that another has set, too long to be read, are set again, and are no reason for
+// the znode to stay.
 func TestDataThatAreTooLong(t *testing.T) {
 	bubble(t, func(t *testing.T, c *zktest.Cluster) {
 		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")

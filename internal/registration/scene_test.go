@@ -35,14 +35,12 @@ const (
 // A counted connection notes what is asked, and when.
 type counted struct {
 	*zk.Conn
-	answer chan struct{} // a create is answered once it is closed; nil: at once
-	// before is called before each read and list, which fails with its error; nil: nobody
-	// cares.
-	before  func(path string) error
-	deaf    bool       // the watches on data do not fire
-	tooLong bool       // all data are longer than the client accepts
-	mu      sync.Mutex // guards what follows
+	answer  chan struct{} // a create is answered once it is closed; nil: at once
+	deaf    bool          // the watches on data do not fire
+	tooLong bool          // all data are longer than the client accepts
+	mu      sync.Mutex    // guards what follows
 	asked   []request
+	before  func(path string) error // see setBefore
 }
 
 type request struct {
@@ -58,10 +56,21 @@ func (c *counted) note(op string) {
 
 func (c *counted) noteRead(op, path string) error {
 	c.note(op)
-	if c.before == nil {
+	c.mu.Lock()
+	before := c.before
+	c.mu.Unlock()
+	if before == nil {
 		return nil
 	}
-	return c.before(path)
+	return before(path)
+}
+
+// setBefore has f called before each read and list, which fails with its error; nil:
+// nobody is.
+func (c *counted) setBefore(f func(path string) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.before = f
 }
 
 // reset forgets what was asked, and returns it.

@@ -402,7 +402,7 @@ func (c *Conn) Note(key, value any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.notes[key]; !known && len(c.notes) >= notesAtMost {
-		for one := range c.notes { // whichever comes first: none is worth more than another
+		for one := range c.notes { // none is worth more than another
 			delete(c.notes, one)
 			break
 		}

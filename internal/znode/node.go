@@ -28,12 +28,12 @@ type Node struct {
 	s       *zkconn.Conn
 	hooks   Hooks
 	id      string // part of the name: the creation's
-	orphans bool   // there may be others with it
+	claim   *Claim // knows whose a znode with a given name is; nil of any other
 	session int64  // the ZooKeeper session that the znode lives in
+	orphans bool   // there may be others with the id
 
-	// Of a znode with a given name: the Claim that knows whose it is, else nil, and the
-	// version of its data, as far as is known.
-	claim   *Claim
+	// The version of the data of a znode with a given name, as far as is known. It stands
+	// behind a bool, where it takes no memory of its own: there are many Nodes.
 	version atomic.Int32
 
 	// The fencing token, 0 while it is not known. The first that learns it sets it; only
@@ -618,8 +618,8 @@ func (n *Node) remove(cause error) error {
 	err := n.s.Retry(context.Background(), try)
 	switch {
 	case outcome.Refused(err):
-		// The call that asked for the delete gets this answer. n stays a participant until
-		// the znode is gone, since that blocks others.
+		// The call that asked for the delete gets this answer. n stays a participant
+		// until the znode is gone, since that blocks others.
 		insist(n.s, n.spec.Log, n.Path, err, try, n.removed)
 		return err
 	case isLoss(err): // it was lost before its owner left, who has not heard of it yet
