@@ -96,8 +96,11 @@ var errNotHeld = fmt.Errorf("%w: nobody holds it through this value", ErrNotOwne
 var errAnothers = fmt.Errorf("%w: another owner acquired it through this value, see "+
 	"WithOwner", ErrNotOwner)
 
-// wrap adds operation and path to err, which it keeps.
+// wrap adds operation and path to err, which it keeps; nil if that is nil.
 func wrap(operation, path string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("recipes: %s %s: %w", operation, path, explained(path, err))
 }
 

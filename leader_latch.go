@@ -52,10 +52,7 @@ func (l *LeaderLatch) Await(ctx context.Context) (*Hold, error) {
 		return nil, err
 	}
 	term, err := l.await(ctx)
-	if err != nil {
-		return nil, wrap("await", l.lock.path, err)
-	}
-	return term, nil
+	return term, wrap("await", l.lock.path, err)
 }
 
 func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
@@ -124,10 +121,11 @@ var errStillLeaving = errors.New(
 // leave ends the candidacy of whoever has the turn.
 func (l *LeaderLatch) leave(ctx context.Context) error {
 	defer func() { l.turn <- struct{}{} }()
-	if err := l.stepDown(ctx); err != nil && !errors.Is(err, ErrNotOwner) {
-		return wrap("close", l.lock.path, err)
+	err := l.stepDown(ctx)
+	if errors.Is(err, ErrNotOwner) {
+		return nil
 	}
-	return nil
+	return wrap("close", l.lock.path, err)
 }
 
 // inner is nil of a nil LeaderLatch, and of a zero one.

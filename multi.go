@@ -107,10 +107,7 @@ func copyOp(op any) (placed any, path *string, flags int32, does string) {
 // must all be held, on one Conn.
 func (h *Hold) Multi(ops ...any) ([]zk.MultiResponse, error) {
 	responses, err := h.multi(ops)
-	if err != nil {
-		return responses, wrap("multi under", h.name(), err)
-	}
-	return responses, nil
+	return responses, wrap("multi under", h.name(), err)
 }
 
 func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {

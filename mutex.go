@@ -36,10 +36,7 @@ func NewInterProcessMutex(
 	conn Conn, path string, opts ...Option,
 ) (*InterProcessMutex, error) {
 	lock, err := newMutex(conn, path, opts)
-	if err != nil {
-		return nil, refuse("NewInterProcessMutex", path, err)
-	}
-	return lock, nil
+	return lock, refuse("NewInterProcessMutex", path, err)
 }
 
 func newMutex(conn Conn, path string, opts []Option) (*InterProcessMutex, error) {

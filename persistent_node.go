@@ -47,10 +47,7 @@ func NewPersistentNode(
 	conn Conn, path string, data []byte, opts ...Option,
 ) (*PersistentNode, error) {
 	n, err := newPersistentNode(conn, path, data, opts)
-	if err != nil {
-		return nil, refuse("NewPersistentNode", path, err)
-	}
-	return n, nil
+	return n, refuse("NewPersistentNode", path, err)
 }
 
 func newPersistentNode(
@@ -113,10 +110,7 @@ func (n *PersistentNode) Await(ctx context.Context) error {
 	if err := usable("await", n.where(), ctx); err != nil {
 		return err
 	}
-	if err := n.keeper.Await(ctx); err != nil {
-		return wrap("await", n.path, err)
-	}
-	return nil
+	return wrap("await", n.path, n.keeper.Await(ctx))
 }
 
 // Hold returns the hold behind the znode as it is now: its Lost closes before the servers
@@ -155,13 +149,10 @@ func (n *PersistentNode) SetData(ctx context.Context, data []byte) error {
 	if err = n.settings.checkData("data", n.conn, n.path, data); err == nil {
 		err = n.keeper.SetData(ctx, append([]byte{}, data...))
 	}
-	if err != nil {
-		if outcome.Cancellation(err) != nil {
-			err = fmt.Errorf("not confirmed; it is being set in the background: %w", err)
-		}
-		return wrap(op, n.path, err)
+	if outcome.Cancellation(err) != nil {
+		err = fmt.Errorf("not confirmed; it is being set in the background: %w", err)
 	}
-	return nil
+	return wrap(op, n.path, err)
 }
 
 // Close deletes the znode, and ends every Await with an error. It waits for the answer as
@@ -173,10 +164,7 @@ func (n *PersistentNode) Close(ctx context.Context) error {
 	if err := usable("close", n.where(), ctx); err != nil {
 		return err
 	}
-	if err := n.close(ctx); err != nil {
-		return wrap("close", n.path, err)
-	}
-	return nil
+	return wrap("close", n.path, n.close(ctx))
 }
 
 func (n *PersistentNode) close(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -27,14 +28,9 @@ var errNoMember = errors.New("this is not the path of a lock's znode; " +
 // anything is sent. AttemptRevoke survives an outage until ctx is done.
 func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	const op = "revoke"
-	if err := checkConn(conn); err != nil {
-		return wrap(op, nodePath, err)
-	}
-	if err := zkpath.Check(nodePath); err != nil {
+	err := cmp.Or(checkConn(conn), zkpath.Check(nodePath), notNil(ctx))
+	if err != nil {
 		return refuse(op, nodePath, err)
-	}
-	if err := notNil(ctx); err != nil {
-		return wrap(op, nodePath, err)
 	}
 	if _, name := zkpath.Split(nodePath); !seqname.IsMember(name, observe.Names("")...) {
 		return wrap(op, nodePath, errNoMember)
@@ -42,16 +38,16 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	settings, _ := newSettings(nil)
 	s := zkconn.Use(conn, settings.sessionConfig(conn))
 	defer s.Release()
-	err := s.Retry(ctx, func() error {
+	err = s.Retry(ctx, func() error {
 		_, err := calls.Call(ctx, s, func() (*zk.Stat, error) {
 			return s.Set(nodePath, []byte(revokeMessage), -1)
 		})
 		return err
 	})
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return wrapAsked(op, nodePath, err)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
 	}
-	return nil
+	return wrapAsked(op, nodePath, err)
 }
 
 // makeRevocable is InterProcessMutex.MakeRevocable.

@@ -153,11 +153,7 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 	if err := usable("acquire", s.where(), call); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = wrap("acquire", s.path, err)
-		}
-	}()
+	defer func() { err = wrap("acquire", s.path, err) }()
 	ctx, cancel, err := l.within(call)
 	if err != nil {
 		return nil, err
@@ -352,10 +348,7 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 		data, _, err := s.Get(l.hold.path())
 		return data, err
 	})
-	if err != nil {
-		return nil, wrapAsked("data of", l.hold.path(), err)
-	}
-	return data, nil
+	return data, wrapAsked("data of", l.hold.path(), err)
 }
 
 // Hold returns the lease as a hold, always the same, for Context and Multi. Its Release

@@ -128,9 +128,8 @@ func SetSharedCount(
 	})
 	if err != nil {
 		dir.Unmake(ctx)
-		return wrapAsked(op, countPath, err)
 	}
-	return nil
+	return wrapAsked(op, countPath, err)
 }
 
 // onlyACL returns an error for options that set anything but the ACL.
