@@ -123,7 +123,7 @@ func (p *proof) flags() []cli.Flag {
 				"machine only",
 		},
 		&cli.IntFlag{
-			Name: "machines", Destination: &p.machines, DefaultText: "2",
+			Name: "machines", Destination: &p.machines, Value: 2,
 			Usage: "with --listen: begin once `N` take part, 2 to 16, this one among " +
 				"them",
 		},
@@ -142,6 +142,9 @@ func (p *proof) flags() []cli.Flag {
 func (p *proof) run(ctx context.Context, cmd *cli.Command) error {
 	if cmd.Args().Present() {
 		return usage("prove: no argument is wanted: %s", echo(cmd.Args().First()))
+	}
+	if cmd.IsSet("machines") && p.listen == "" {
+		return usage("prove: --machines needs --listen")
 	}
 	if p.check != "" {
 		return p.again()
@@ -212,7 +215,7 @@ func (p *proof) settle(chroot string) error {
 
 // prove makes a run and reports.
 func (p *proof) prove(ctx context.Context, to *target) error {
-	if p.listen != "" || p.token != "" || p.machines != 0 {
+	if p.listen != "" || p.token != "" {
 		door, err := p.open()
 		if err != nil {
 			return err
@@ -247,15 +250,14 @@ func (p *proof) prove(ctx context.Context, to *target) error {
 func (p *proof) open() (*prove.Door, error) {
 	file, ok := strings.CutPrefix(p.token, "@")
 	if !ok || file == "" || p.listen == "" {
-		return nil, usage("prove: --listen and --token @FILE go together, and " +
-			"--machines with them")
+		return nil, usage("prove: --listen and --token @FILE go together")
 	}
 	host, port, err := net.SplitHostPort(p.listen)
 	if err != nil {
 		return nil, usage("--listen: want HOST:PORT: %w", err)
 	}
 	address := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port)
-	door, err := prove.OpenDoor(address, cmp.Or(p.machines, 2))
+	door, err := prove.OpenDoor(address, p.machines)
 	if err != nil {
 		return nil, usage("--listen: %w", err)
 	}
@@ -269,7 +271,7 @@ func (p *proof) open() (*prove.Door, error) {
 			door.Close())
 	}
 	p.config.Door = door
-	p.config.Say("waiting at %s for other machines", door.Address())
+	p.config.Say("waiting at %s for %d machines", door.Address(), p.machines-1)
 	return door, nil
 }
 

@@ -65,7 +65,7 @@ func proveOnce(t *testing.T, program string) {
 	}()
 	cmd := exec.CommandContext(t.Context(), program, "prove", "--for", work.String(),
 		"--servers", strings.Join(e.addrs(), ","), "--session-timeout",
-		timing.session.String())
+		timing.session.String(), "--connect-timeout", "1m") // servers may be down
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, <-faulty)
 	forgotten := w.Finish()
@@ -77,8 +77,8 @@ func proveOnce(t *testing.T, program string) {
 		require.Less(t, lost(forgotten), 200, "some seconds of writes\n%s", report)
 	case 1:
 		require.Error(t, broken, "the library is to blame: %s", report)
-	default:
-		require.Equal(t, 3, code, "%v: %s", err, report)
+	default: // it cannot decide, or not even begin
+		require.Contains(t, []int{3, 69}, code, "%v: %s", err, report)
 	}
 	require.NoError(t, e.Close())
 }

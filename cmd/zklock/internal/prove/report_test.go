@@ -139,12 +139,18 @@ func TestEachCheckOfThePage(t *testing.T) {
 					event(simulator.Cut, 0, 2*s), event(simulator.Lost, 0, 11*s),
 				},
 			},
-			[]simulator.History{acquired(0, p, 1, s, 30*s), {event(simulator.Cut, 0, 2*s)}},
+			[]simulator.History{
+				acquired(0, p, 1, s, 30*s), {event(simulator.Cut, 0, 2*s)},
+			},
 		},
 		{
 			"linearizability", // together for less than what a judge may be late
-			[]simulator.History{acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 2010*ms, 3*s)},
-			[]simulator.History{acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 1900*ms, 3*s)},
+			[]simulator.History{
+				acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 2010*ms, 3*s),
+			},
+			[]simulator.History{
+				acquired(0, p, 1, s, 2*s), acquired(1, p, 2, 1900*ms, 3*s),
+			},
 		},
 	} {
 		r := reportOn(roundOf(0), simulator.Merge(test.fine...))
