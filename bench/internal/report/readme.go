@@ -126,11 +126,8 @@ func (d *Data) yardstick(s plan.Setting, in plan.Scenario) (name string, ok bool
 // workload names a scenario in a setting, the usual one without saying so.
 func workload(s plan.Setting, in plan.Scenario) string {
 	what := strings.ToLower(in.Title[:1]) + in.Title[1:]
-	where := strings.TrimSuffix(s.String(), ", loopback")
-	if where = strings.TrimPrefix(strings.TrimPrefix(where, "one server"), ", "); where != "" {
-		what += ", " + where
-	}
-	return what
+	where := strings.TrimSuffix(", "+s.String(), ", loopback")
+	return what + strings.TrimPrefix(where, ", one server")
 }
 
 func than(yard string) string {
