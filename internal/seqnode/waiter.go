@@ -437,7 +437,7 @@ func (w *waiter) isBehindOwn() bool {
 // it waits for the end of ctx.
 func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
 	w.turn.looked = true
-	if path == "" { // the blocker is of this process, as others may be that wait
+	if path == "" || w.isBehindOwn() { // as others may be that wait
 		w.s.AskAtRest()
 		return true
 	}
