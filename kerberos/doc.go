@@ -8,8 +8,8 @@
 //
 // The id in ACLs is sasl:batch@EXAMPLE.COM, or without the realm or the host if the
 // servers have kerberos.removeRealmFromPrincipal or kerberos.removeHostFromPrincipal.
-// docs/appendix/kerberos-login.md has a login from an empty machine, docs/kerberos.md what
-// can go wrong.
+// docs/appendix/kerberos-login.md has a login from an empty machine, docs/kerberos.md
+// what can go wrong.
 //
 // # Names
 //

@@ -30,7 +30,8 @@ func TestPassedSignalsAreNamed(t *testing.T) {
 	}
 }
 
-// Of what comes before zklock's own signal nothing is lost, and its own is not heard again.
+// Of what comes before zklock's own signal nothing is lost, and its own is not heard
+// again.
 func TestAwaitOwn(t *testing.T) {
 	s := &supervision{signals: make(chan os.Signal, 16)}
 	for _, one := range []os.Signal{

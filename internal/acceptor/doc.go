@@ -1,6 +1,6 @@
 // Package acceptor reads a trace of what happened around one mutex, and demands that the
-// model, test/model/queue.pml, could have produced it: that the model can make each grant at
-// that point, given what the process knew and what was true at the servers.
+// model, test/model/queue.pml, could have produced it: that the model can make each grant
+// at that point, given what the process knew and what was true at the servers.
 //
 // A trace shows each transaction in the servers' order, each request, answer and event as
 // the client got it, and what the owners saw. It does not show when a process has looked
@@ -28,6 +28,6 @@
 //
 // # Left out
 //
-// Read/write locks, kept znodes, small reads (see test/model/queue.pml); that who waits gets
-// the lock, of which a trace shows nothing; margins of holds that are forced to end.
+// Read/write locks, kept znodes, small reads (see test/model/queue.pml); that who waits
+// gets the lock, of which a trace shows nothing; margins of holds that are forced to end.
 package acceptor

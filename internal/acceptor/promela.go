@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A sight is one thing that a trace shows of the model: what, as test/model/queue.pml calls
-// it, and of which owner.
+// A sight is one thing that a trace shows of the model: what, as test/model/queue.pml
+// calls it, and of which owner.
 type sight struct {
 	what  string
 	who   int

@@ -97,11 +97,11 @@ func TestChange(t *testing.T) {
 
 // Both complaints say what to do.
 func TestComplaints(t *testing.T) {
-	require.Empty(t, complaints("test/api/p.txt", []string{"func A()"}, []string{"func A()"}))
-	said := complaints("test/api/p.txt", []string{"func A()"}, []string{"func B()"})
+	require.Empty(t, complaints("test/p.txt", []string{"func A()"}, []string{"func A()"}))
+	said := complaints("test/p.txt", []string{"func A()"}, []string{"func B()"})
 	require.Len(t, said, 2)
 	require.Contains(t, said[0], "breaks callers, who can depend on:\n\tfunc A()\n")
-	require.Contains(t, said[0], "delete these lines from test/api/p.txt")
+	require.Contains(t, said[0], "delete these lines from test/p.txt")
 	require.Contains(t, said[1], "no release can take it back:\n\tfunc B()\n")
 	require.Contains(t, said[1], "go test ./internal/api -update")
 }
