@@ -78,6 +78,10 @@ step zklock prove, on a real ensemble, and on libraries with planted defects
 (cd cmd/zklock && MUST=1 PROVE=${PROVE:-10m} PROVE_DEFECTS=1 go test -count=1 -timeout 0 -v \
 	-run '^(TestDefects|TestOnARealEnsemble)$' ./internal/prove)
 
+step what zklock serve shows, next to what Java, Python and Go say of themselves
+(cd cmd/zklock && MUST=1 ZKLOCK_COMPARE=${ZKLOCK_COMPARE:-10m} go test -count=1 -timeout 0 \
+	-run '^TestThePageSaysWhatTheProgramsSay$' .)
+
 step the tests of other clients, on zktest
 scripts/foreign.sh --look
 

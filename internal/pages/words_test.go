@@ -11,7 +11,7 @@ import (
 // the bars of tables, among them. A page grows only by moving its limit.
 var wordLimits = map[string]int{
 	"README.md":                           1390,
-	"CHANGELOG.md":                        345,
+	"CHANGELOG.md":                        348,
 	"CONTRIBUTING.md":                     2430,
 	"SECURITY.md":                         150,
 	"bench/README.md":                     1350,
@@ -64,7 +64,7 @@ var wordLimits = map[string]int{
 	"docs/appendix/README.md":             187,
 	"docs/appendix/caching-shares.md":     276,
 	"docs/appendix/large-fleets.md":       390,
-	"docs/appendix/mechanisms.md":         524,
+	"docs/appendix/mechanisms.md":         622,
 	"docs/appendix/models.md":             304,
 	"docs/appendix/servers-tested.md":     154,
 	"docs/appendix/kerberos-login.md":     249,

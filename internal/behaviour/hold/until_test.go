@@ -1,7 +1,6 @@
 package hold_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -112,11 +111,10 @@ func TestUntilOfAnEvent(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(
 		t *testing.T, b *locktest.Bubble, k locktest.Kind,
 	) {
-		var events []recipes.Event
-		hold := heldUntil(t, b, k, recipes.WithObserver(
-			func(_ context.Context, e recipes.Event) { events = append(events, e) },
-		))
+		seen := &locktest.Recorder{}
+		hold := heldUntil(t, b, k, recipes.WithObserver(seen.Observe))
 		time.Sleep(time.Minute)
+		events := seen.All()
 		for _, e := range events {
 			if e.Kind == recipes.EventAcquired {
 				require.Equal(t, hold.Until(), e.Until())
