@@ -374,9 +374,11 @@ func TestTheButtonsOfZktest(t *testing.T) {
 				recipes.WithData([]byte("host-1 (report)")))
 			require.NoError(t, err)
 			require.NoError(t, lock.Acquire(t.Context()))
+			// In one step: the page may be drawn anew between finding one and a click.
 			button := func(action string) chromedp.Action {
-				return chromedp.Click(`form[action="`+action+`"] button`,
-					chromedp.ByQuery)
+				return chromedp.Evaluate(
+					`document.querySelector('form[action="`+action+`"] button').click()`,
+					nil)
 			}
 			s.do(ctx, emulation.SetScriptExecutionDisabled(disabled),
 				chromedp.Navigate(url))
