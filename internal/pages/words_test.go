@@ -10,7 +10,7 @@ import (
 // wordLimits are how many words a page has at most, as "wc -w" counts them: code, and
 // the bars of tables, among them. A page grows only by moving its limit.
 var wordLimits = map[string]int{
-	"README.md":                           1390,
+	"README.md":                           1665,
 	"CHANGELOG.md":                        348,
 	"CONTRIBUTING.md":                     2430,
 	"SECURITY.md":                         150,
