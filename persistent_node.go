@@ -170,10 +170,11 @@ func (n *PersistentNode) Close(ctx context.Context) error {
 func (n *PersistentNode) close(ctx context.Context) error {
 	n.mu.Lock()
 	n.closed = true
-	if n.hold != nil {
-		n.hold.markEnded()
-	}
+	hold := n.hold
 	n.mu.Unlock()
+	if hold != nil { // without the mutex: that asks ctxs of the user's
+		hold.markEnded()
+	}
 	within, cancel := forRelease(ctx)
 	defer cancel()
 	removal, err := n.keeper.Close(within)
@@ -229,10 +230,11 @@ func (r registrar) Held(node *znode.Node) {
 	h := &Hold{grant: g}
 	r.mu.Lock()
 	r.hold = h
-	if r.closed {
+	closed := r.closed
+	r.mu.Unlock()
+	if closed {
 		h.markEnded()
 	}
-	r.mu.Unlock()
 	r.tell(func() { r.attempt.acquired(func() {}, g) })
 }
 

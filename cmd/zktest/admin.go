@@ -83,9 +83,11 @@ func (a *admin) handler() http.Handler {
 	return web.Guard(web.Access{Posts: true}, mux)
 }
 
-// isBrowser tells whether a person asks. Programs get text.
+// isBrowser tells whether a person asks. Programs get text, also Java's, which accept
+// HTML unless they are told not to.
 func isBrowser(r *http.Request) bool {
-	return strings.Contains(r.Header.Get("Accept"), "text/html")
+	return strings.Contains(r.Header.Get("Accept"), "text/html") &&
+		strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
 // reply writes what a request has come to. A button brings its browser back.

@@ -270,6 +270,7 @@ func (p *process) asks(
 func asBrowser(p *process) func(*http.Request) {
 	return func(r *http.Request) {
 		r.Header.Set("Accept", "text/html,*/*")
+		r.Header.Set("User-Agent", "Mozilla/5.0")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 		r.Header.Set("Sec-Fetch-Mode", "navigate")
 		if r.Method == http.MethodPost {
@@ -316,4 +317,24 @@ func TestThePage(t *testing.T) {
 	require.NotContains(t, p.look("/sessions"), hex(client.SessionID()))
 	require.Empty(t, p.look("/sessions"), "the page's own is not listed")
 	require.Contains(t, p.look("/"), "lose-reply", "programs get text")
+}
+
+func TestAnyAddressOfLoopback(t *testing.T) {
+	p := start(t, "-admin", "127.0.0.2:0")
+	status, text := p.request(http.MethodGet, "/sessions", "")
+	require.Equal(t, http.StatusOK, status, text)
+}
+
+// Java's HttpURLConnection accepts HTML unless it is told not to, and gets text.
+func TestJavaIsNoBrowser(t *testing.T) {
+	p := start(t)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.admin, nil)
+	require.NoError(t, err)
+	r.Header.Set("Accept", "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2")
+	r.Header.Set("User-Agent", "Java/17.0.15")
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Contains(t, answer.Header.Get("Content-Type"), "text/plain")
+	require.Equal(t, "0\n", p.look("/watches"))
 }

@@ -196,7 +196,8 @@ func (n *Node) set(data []byte) error {
 		var now []byte
 		if now, stat, err = n.s.Read(n.Path); err == nil && n.isOwn(stat, nil) {
 			n.version.Store(stat.Version)
-			if !bytes.Equal(now, data) {
+			// Read leaves out data that is too long.
+			if !bytes.Equal(now, data) || int(stat.DataLength) != len(data) {
 				return errDataChanged // not final: set again
 			}
 		}

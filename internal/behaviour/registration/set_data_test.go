@@ -1,9 +1,11 @@
 package registration_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -405,4 +407,59 @@ func TestAZnodeThatCannotBeDeleted(t *testing.T) {
 		require.NoError(t, n.Await(t.Context()))
 		require.ErrorIs(t, n.Close(t.Context()), zk.ErrNoAuth)
 	})
+}
+
+// Another has set data that are too long to be read: they are not treated as none.
+func TestEmptyDataOverDataThatAreTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		link := cluster.Link("ours")
+		ours, err := recipes.Connect(t.Context(), strings.Join(cluster.Names(), ","),
+			10*time.Second, recipes.WithDialer(link.Dial), recipes.WithMaxReply(4096))
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			ours.Close()
+			time.Sleep(time.Minute)
+		})
+		other := locktest.ConnectThrough(t, cluster, "other")
+		n, _ := kept(t, ours, "a")
+		time.Sleep(time.Second)
+		link.Stall(zktest.ToClient)
+		_, err = other.Set(path, bytes.Repeat([]byte("x"), 8192), -1)
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- n.SetData(t.Context(), nil) }()
+		time.Sleep(100 * time.Millisecond)
+		link.Heal()
+		err = <-done
+		data, _ := read(t, other)
+		if err == nil {
+			require.Empty(t, data)
+		}
+	})
+}
+
+// Close asks the ctxs of the user's without the mutex that Hold needs.
+func TestCloseUnderAParentThatAsksForTheHold(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		n, err := recipes.NewPersistentNode(b.Ours, "/p", nil)
+		require.NoError(t, err)
+		require.NoError(t, n.Await(t.Context()))
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ctx := n.Hold().Context(nosyOfNode{parent, n})
+		closed := locktest.Start(func() error { return n.Close(t.Context()) })
+		require.NoError(t, <-closed)
+		<-ctx.Done()
+	})
+}
+
+type nosyOfNode struct {
+	context.Context
+	node *recipes.PersistentNode
+}
+
+func (c nosyOfNode) Value(key any) any {
+	c.node.Hold()
+	return c.Context.Value(key)
 }

@@ -70,12 +70,20 @@ func (s *Survey) isRegistered(path string) bool {
 }
 
 // againLocked has the registrations in a directory visited, since some of what is in it
-// was deleted and created again.
+// was deleted and created again. One whose visit is to come is visited once.
 func (s *Survey) againLocked(ctx context.Context, d *dir) {
 	for _, child := range d.children {
-		if path := zkpath.Join(d.path, child); s.registered[path].Path != "" {
-			s.running.Go(func() { s.meet(ctx, path) })
+		path := zkpath.Join(d.path, child)
+		if s.registered[path].Path == "" || s.visiting[path] {
+			continue
 		}
+		s.visiting[path] = true
+		s.running.Go(func() {
+			s.meet(ctx, path)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.visiting, path)
+		})
 	}
 }
 

@@ -64,6 +64,7 @@ type Survey struct {
 	skipped    map[string]string // why a path could not be looked at
 	unrelated  map[string]bool   // znodes in the directories of locks that are no locks
 	registered map[string]Registration
+	visiting   map[string]bool // registrations that are to be visited again
 	history    history
 	clock      clock
 	contact    time.Time     // a request that was sent then was answered
@@ -83,6 +84,7 @@ func New(client *recipes.Client, config Config) *Survey {
 		dirs: map[string]*dir{}, locks: map[string]*lock{},
 		skipped: map[string]string{}, unrelated: map[string]bool{},
 		registered: map[string]Registration{},
+		visiting:   map[string]bool{},
 		history:    history{most: historyAtMost},
 		contact:    time.Now(), wake: make(chan struct{}),
 	}

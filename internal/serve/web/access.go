@@ -20,9 +20,6 @@ type Access struct {
 	Posts  bool     // next takes POST, too
 }
 
-// loopback are the names of this machine that are always right.
-var loopback = []string{"localhost", "127.0.0.1", "::1"}
-
 // Guard returns a handler that lets through to next who may see the pages, and no request
 // that the page of another origin has a browser send.
 func Guard(a Access, next http.Handler) http.Handler { return newGate(a, next) }
@@ -92,7 +89,8 @@ func (g *gate) isOurs(host string) bool {
 		host = name
 	}
 	host = strings.ToLower(strings.Trim(host, "[]"))
-	return slices.Contains(loopback, host) || slices.Contains(g.Hosts, host)
+	return host == "localhost" || net.ParseIP(host).IsLoopback() ||
+		slices.Contains(g.Hosts, host)
 }
 
 // isForeign tells whether a page of another origin has sent the request. A link to these
