@@ -368,4 +368,10 @@ func (s *Survey) forgetLocked() {
 			delete(s.locks, path)
 		}
 	}
+	// Which a walk has not met have gone without anybody's notice.
+	for path, r := range s.registered {
+		if r.at.Before(s.began) {
+			delete(s.registered, path)
+		}
+	}
 }

@@ -21,6 +21,12 @@ type Registration struct {
 	Data    string    `json:"data"` // as of the last walk, or of its create
 }
 
+// A visited registration is one that was there when it was visited last.
+type visited struct {
+	Registration
+	at time.Time
+}
+
 // registrationsAtMost is how many registrations are known.
 const registrationsAtMost = 10_000
 
@@ -48,10 +54,10 @@ func (s *Survey) register(ctx context.Context, path string) error {
 		s.full = true
 		return nil
 	}
-	s.registered[path] = Registration{
+	s.registered[path] = visited{Registration{
 		Path: path, Session: fmt.Sprintf("0x%x", uint64(one.Session)),
 		Since: one.Since, Data: string(one.Data),
-	}
+	}, s.clock.now()}
 	return nil
 }
 
@@ -93,7 +99,7 @@ func (s *Survey) registrationsLocked() []Registration {
 	all := make([]Registration, 0, len(s.registered))
 	for path, r := range s.registered {
 		if l := s.locks[zkpath.Parent(path)]; l == nil || l.recipe == "" {
-			all = append(all, r)
+			all = append(all, r.Registration)
 		}
 	}
 	slices.SortFunc(all, func(a, b Registration) int {

@@ -81,3 +81,49 @@ func TestWhatIsNoRegistration(t *testing.T) {
 		require.Len(s, s.survey.State().Findings, 1)
 	})
 }
+
+// It leaves while the survey has no session, next to a persistent znode.
+func TestARegistrationThatEndsUnseenIsForgotten(t *testing.T) {
+	var other *recipes.Client
+	inScene(t, config(), func(s *scene) {
+		other = locktest.ConnectThrough(s.T, s.cluster, "other")
+		s.mustCreate("/x", 0)
+		s.mustCreate("/x/app", 0)
+		s.mustCreate("/x/app/config", 0)
+		_, err := other.Create("/x/app/w", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(s, err)
+		time.Sleep(time.Minute)
+	}, func(s *scene) {
+		time.Sleep(time.Minute)
+		require.Equal(s, []string{"/x/app/w "}, s.registrations())
+		s.cluster.Link("survey").Cut()
+		require.NoError(s, other.Delete("/x/app/w", -1))
+		for _, id := range s.cluster.Sessions() {
+			if id != s.client.SessionID() && id != other.SessionID() {
+				require.True(s, s.cluster.ExpireSession(id))
+			}
+		}
+		s.cluster.Link("survey").Heal()
+		time.Sleep(30 * time.Minute)
+		require.Empty(s, s.registrations())
+	})
+}
+
+// A persistent znode takes its place in one transaction.
+func TestARegistrationWhosePlaceIsTaken(t *testing.T) {
+	inScene(t, config(), func(s *scene) {
+		s.mustCreate("/groups", 0)
+		s.mustCreate("/groups/api", 0)
+		s.mustCreate("/groups/api/a", zk.FlagEphemeral)
+		time.Sleep(time.Minute)
+	}, func(s *scene) {
+		time.Sleep(time.Minute)
+		require.Len(s, s.registrations(), 1)
+		_, err := s.client.Unwrap().Multi(
+			&zk.DeleteRequest{Path: "/groups/api/a", Version: -1},
+			&zk.CreateRequest{Path: "/groups/api/a", Acl: zk.WorldACL(zk.PermAll)})
+		require.NoError(s, err)
+		time.Sleep(30 * time.Minute)
+		require.Empty(s, s.registrations())
+	})
+}

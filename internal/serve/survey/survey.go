@@ -63,7 +63,7 @@ type Survey struct {
 	locks      map[string]*lock
 	skipped    map[string]string // why a path could not be looked at
 	unrelated  map[string]bool   // znodes in the directories of locks that are no locks
-	registered map[string]Registration
+	registered map[string]visited
 	visiting   map[string]bool // registrations that are to be visited again
 	history    history
 	clock      clock
@@ -83,7 +83,7 @@ func New(client *recipes.Client, config Config) *Survey {
 		todo:  make(chan *dir), fresh: make(chan string), again: make(chan struct{}, 1),
 		dirs: map[string]*dir{}, locks: map[string]*lock{},
 		skipped: map[string]string{}, unrelated: map[string]bool{},
-		registered: map[string]Registration{},
+		registered: map[string]visited{},
 		visiting:   map[string]bool{},
 		history:    history{most: historyAtMost},
 		contact:    time.Now(), wake: make(chan struct{}),
