@@ -360,7 +360,8 @@ func (s *Survey) forgetDirLocked(d *dir) {
 // remembered is for how long a lock is known whose path has gone.
 const remembered = 10 * time.Minute
 
-// forgetLocked forgets the locks that have gone long ago.
+// forgetLocked forgets the locks that have gone long ago, and the registrations that the
+// walk which ends has not met: they have gone without anybody's notice.
 func (s *Survey) forgetLocked() {
 	long := s.clock.now().Add(-remembered)
 	for path, l := range s.locks {
@@ -368,9 +369,8 @@ func (s *Survey) forgetLocked() {
 			delete(s.locks, path)
 		}
 	}
-	// Which a walk has not met have gone without anybody's notice.
 	for path, r := range s.registered {
-		if r.at.Before(s.began) {
+		if r.walk < s.round {
 			delete(s.registered, path)
 		}
 	}

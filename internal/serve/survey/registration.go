@@ -24,7 +24,7 @@ type Registration struct {
 // A visited registration is one that was there when it was visited last.
 type visited struct {
 	Registration
-	at time.Time
+	walk int // the number of the walk during which that was
 }
 
 // registrationsAtMost is how many registrations are known.
@@ -57,7 +57,7 @@ func (s *Survey) register(ctx context.Context, path string) error {
 	s.registered[path] = visited{Registration{
 		Path: path, Session: fmt.Sprintf("0x%x", uint64(one.Session)),
 		Since: one.Since, Data: string(one.Data),
-	}, s.clock.now()}
+	}, s.round}
 	return nil
 }
 

@@ -69,6 +69,7 @@ type Survey struct {
 	clock      clock
 	contact    time.Time     // a request that was sent then was answered
 	began      time.Time     // when the last walk began
+	round      int           // the number of the last walk
 	walked     time.Time     // when the last walk ended; zero: none has
 	full       bool          // there are more than dirsAtMost
 	version    uint64        // grows with each change

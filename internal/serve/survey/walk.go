@@ -16,6 +16,7 @@ import (
 func (s *Survey) walk(ctx context.Context) error {
 	s.mu.Lock()
 	s.began = s.clock.now()
+	s.round++
 	clear(s.skipped)
 	clear(s.unrelated)
 	s.full = false

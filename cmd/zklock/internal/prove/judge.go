@@ -75,7 +75,7 @@ func (c *counts) sum(other counts) {
 	c.Faults += other.Faults
 }
 
-// so far tells what has happened.
+// soFar tells what has happened.
 func (j *judge) soFar() counts {
 	j.mu.Lock()
 	defer j.mu.Unlock()
