@@ -28,7 +28,7 @@ type Hold struct {
 	// Where its record is, and whose it is: set before anybody has the hold. Both are nil
 	// of a lease and of a znode, which are nobody's; a multi lock's is its members'.
 	book *book
-	of   *stay // what it points to is guarded by book.mu
+	of   *stay
 
 	mu    sync.Mutex // guards what follows
 	until int64      // Until at its release, in Unix nanoseconds; 0: it was not released
@@ -254,6 +254,7 @@ func (h *Hold) end() (_ leaving, ok bool) {
 	if h.book != nil {
 		h.book.mu.Lock()
 		last, ok = h.book.lock.takeLocked(h)
+		h.book.leftLocked(h.of)
 		h.book.mu.Unlock()
 	}
 	path := h.last().steps.path
@@ -345,22 +346,24 @@ func (h *Hold) isReleasedLocked() bool {
 
 // shares returns the owners of all that h has acquired, each with its locks.
 func (h *Hold) shares() (all []share) {
-	switch {
-	case h.kept != nil:
-		return nil
-	case h.of != nil:
-		return h.book.shareOf(h.of)
+	for _, leaf := range h.leaves() {
+		at := slices.IndexFunc(all, func(s share) bool { return s.who == leaf.of.who })
+		if at < 0 {
+			all = append(all, shareOf(leaf.book, leaf.of))
+		} else {
+			all[at].include(leaf.book, leaf.of)
+		}
+	}
+	return all
+}
+
+// leaves returns the records that have an owner: h's, or those that it owns.
+func (h *Hold) leaves() (all []*Hold) {
+	if h.of != nil {
+		return []*Hold{h}
 	}
 	for _, member := range h.owned() {
-		for _, s := range member.shares() {
-			at := slices.IndexFunc(all, func(o share) bool { return o.who == s.who })
-			if at < 0 {
-				all = append(all, s)
-				continue
-			}
-			all[at].since = max(all[at].since, s.since)
-			all[at].books = slices.Concat(all[at].books, s.books)
-		}
+		all = append(all, member.leaves()...)
 	}
 	return all
 }

@@ -63,9 +63,8 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 
 // begin returns the stay of a call that is not granted yet.
 func (m *leaseLock) begin(c caller) *stay {
-	s := c.lock(&m.book)
 	defer m.mu.Unlock()
-	of := m.beginLocked(s, new(stay))
+	of := m.beginLocked(c.lock(&m.book), new(stay))
 	m.waiting = append(m.waiting, of)
 	return of
 }
@@ -75,6 +74,7 @@ func (m *leaseLock) stopWaiting(of *stay) {
 	defer m.mu.Unlock()
 	at := slices.Index(m.waiting, of)
 	m.waiting = slices.Delete(m.waiting, at, at+1)
+	m.leftLocked(of)
 }
 
 // enter records what was acquired, before anybody else has it: a lease alone, or several

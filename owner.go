@@ -13,8 +13,9 @@ import (
 // Who owns a lock, in one paragraph. An owner is the identity that ctx carries for this
 // lock, else the calling goroutine. Do and Hold.Context put the hold's owner into a ctx,
 // where it counts only for the rest of that owner's stay: while it goes on to hold
-// something of the lock (either side of a read/write lock, a member of a multi lock).
-// After that the ctx names nobody, even if the owner, such as a goroutine, comes back.
+// something of the lock (either side of a read/write lock, a member of a multi lock) that
+// the hold, or since then the ctx, acquired. After that the ctx names nobody, even if the
+// owner, such as a goroutine, comes back.
 // WithOwner names one owner for all locks, forever. Each acquisition makes a record,
 // which owns what it acquired and nothing else; a Hold is the handle of one record. A
 // lock is released when the last record of its owner ends. The record of a multi lock
@@ -31,23 +32,19 @@ type identity struct{ _ byte } // not empty: pointers to two of them differ
 // aNewOwner is different from every other.
 func aNewOwner() owner { return owner{identity: new(identity)} }
 
-// A stay is an owner that holds something of a lock, and how long it has: since is a
-// number that grows from stay to stay. What it acquires meanwhile belongs to the stay.
+// A stay is the time for which an owner goes on to acquire a lock, or to have something
+// of it that was not released, lost or not. If the owner comes back, that is another.
 type stay struct {
-	who   owner
-	since int64 // 0: it holds nothing yet
+	who  owner
+	over atomic.Bool // set with the mutex of the lock's book held
 }
-
-// stays counts them, in this process.
-var stays atomic.Int64
 
 // A book guards the records of one lock. The two sides of a read/write lock share it: an
 // owner is the same on both. No two books are locked at once.
 type book struct {
 	mu   sync.Mutex // guards the records; not held across a call to ZooKeeper
 	lock interface {
-		// stayLocked is the one of an owner that has something which it has not released,
-		// lost or not, or is acquiring it; nil: it has nothing.
+		// stayLocked is the one that an owner is in; nil: it has nothing.
 		stayLocked(who owner) *stay
 		// takeLocked takes h's record off, if it was not before (ok). The last one of its
 		// owner also ends what that has: its znode is the caller's to delete.
@@ -67,29 +64,26 @@ func (b *book) all() []*Hold {
 	return slices.Clone(b.held)
 }
 
-// beginLocked returns the stay of an owner that comes to have something: the one that it
-// is in already, or that its ctx names, or a new one, for which there is room. The two
-// become one, which is the older: what was acquired by a ctx can be released by it.
-func (b *book) beginLocked(named stay, room *stay) *stay {
-	here := b.lock.stayLocked(named.who)
-	switch {
-	case here == nil:
-		*room = named
-		if room.since == 0 {
-			room.since = stays.Add(1)
-		}
-		return room
-	case named.since != 0:
-		here.since = min(here.since, named.since)
+// beginLocked returns the stay of a caller that acquires the lock: the one that it is in
+// already, or a new one, for which there is room. If a ctx named its owner, that is to
+// do so at the release, too.
+func (b *book) beginLocked(of named, room *stay) *stay {
+	here := b.lock.stayLocked(of.who)
+	if here == nil {
+		here = room
+		here.who = of.who
+	}
+	if of.by != nil {
+		of.by.include(b, here)
 	}
 	return here
 }
 
-// shareOf names the owner of a stay at b's lock.
-func (b *book) shareOf(of *stay) []share {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return []share{{*of, []*book{b}}}
+// leftLocked ends a stay if its owner has nothing left; nil: of what is nobody's.
+func (b *book) leftLocked(of *stay) {
+	if of != nil && b.lock.stayLocked(of.who) == nil {
+		of.over.Store(true)
+	}
 }
 
 // records are those of a lock, or of an owner, the youngest last. Its lock's mutex guards
@@ -113,34 +107,70 @@ type naming struct {
 	all    owner   // by WithOwner, for every other lock; zero: by nobody
 }
 
-// A share names an owner at the locks of its books, for as long as the owner's stay at
-// one of them lasts: one that began later is another.
+// A share names an owner at the locks of some books, as long as one of its stays lasts.
 type share struct {
-	stay
-	books []*book
+	who owner
+	at  []place // at most one of a book
 }
 
-func (s share) isOf(b *book) bool { return slices.Contains(s.books, b) }
+// A place is a book of a share, and the latest stay there that the share lasts for.
+type place struct {
+	book *book
+	stay atomic.Pointer[stay]
+}
 
-// sinceLocked tells since when the stay at b's lock has lasted; 0: it is over, or is
-// another.
-func (s share) sinceLocked(b *book) int64 {
-	if here := b.lock.stayLocked(s.who); here != nil && here.since <= s.since {
-		return here.since
+func shareOf(b *book, of *stay) share {
+	s := share{who: of.who}
+	s.include(b, of)
+	return s
+}
+
+// include makes a stay at b one that the share lasts for.
+func (s *share) include(b *book, of *stay) {
+	if s.of(b) == nil { // the share is being made
+		s.at = append(s.at, place{book: b})
 	}
-	return 0
+	s.of(b).stay.Store(of)
 }
 
-// sinceBeside tells the same of the other locks than b's.
-func (s share) sinceBeside(b *book) (since int64) {
-	for _, other := range s.books {
-		if other != b && since == 0 {
-			other.mu.Lock()
-			since = s.sinceLocked(other)
-			other.mu.Unlock()
+// of returns the place of b, nil: the share does not name its owner there.
+func (s *share) of(b *book) *place {
+	for i := range s.at {
+		if s.at[i].book == b {
+			return &s.at[i]
 		}
 	}
-	return since
+	return nil
+}
+
+func (s *share) lasts() bool {
+	for i := range s.at {
+		if !s.at[i].stay.Load().over.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// meets tells whether both name somebody at one lock.
+func (s *share) meets(other *share) bool {
+	for i := range s.at {
+		if other.of(s.at[i].book) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// equals tells whether they name the same owner at the same locks, for as long.
+func (s *share) equals(other *share) bool {
+	for i := range s.at {
+		at := other.of(s.at[i].book)
+		if at == nil || at.stay.Load() != s.at[i].stay.Load() {
+			return false
+		}
+	}
+	return s.who == other.who && len(s.at) == len(other.at)
 }
 
 // WithOwner returns a ctx that carries a new owner. Use it if several goroutines should
@@ -172,14 +202,12 @@ func withShares(ctx context.Context, shares []share) context.Context {
 
 // begins tells whether n names the owner of s before any other, for as long as s does.
 func (n *naming) begins(s share) bool {
-	at := slices.IndexFunc(n.shares, func(other share) bool {
-		return slices.ContainsFunc(other.books, s.isOf)
-	})
-	if at < 0 {
-		return n.all == s.who
+	for i := range n.shares {
+		if first := &n.shares[i]; first.meets(&s) {
+			return first.equals(&s)
+		}
 	}
-	first := n.shares[at]
-	return first.stay == s.stay && slices.Equal(first.books, s.books)
+	return n.all == s.who
 }
 
 // A caller calls a method of a lock. Who it is can differ from lock to lock.
@@ -198,42 +226,27 @@ func callerOf(ctx context.Context) caller {
 	return caller{naming: named}
 }
 
-// lock locks b and returns the owner that the caller is at its lock, with the stay that
-// its ctx names. That is decided under the mutex: once the stay of a share is over, the
-// share names nobody, and two callers who go on with it exclude each other.
-func (c *caller) lock(b *book) stay {
-	if at, since, named := c.find(b); named {
+// A named is who a caller is at a lock, and the share that says so; nil: none does.
+type named struct {
+	who owner
+	by  *share
+}
+
+// lock locks b and returns who the caller is at its lock. That is decided under the
+// mutex: once a share is over, two callers who go on with it exclude each other.
+func (c *caller) lock(b *book) named {
+	if c.naming != nil && len(c.shares) > 0 {
 		b.mu.Lock()
-		for i, s := range c.shares {
-			switch {
-			case i == at:
-				return stay{s.who, since}
-			case s.isOf(b) && s.sinceLocked(b) != 0:
-				return stay{s.who, s.sinceLocked(b)}
+		for i := range c.shares {
+			if s := &c.shares[i]; s.of(b) != nil && s.lasts() {
+				return named{s.who, s}
 			}
 		}
 		b.mu.Unlock()
 	}
 	who := c.unnamed() // without the mutex: to ask which goroutine this is takes long
 	b.mu.Lock()
-	return stay{who: who}
-}
-
-// find tells whether there are shares for b's lock, and which one is known to count, and
-// since when, since its owner holds another lock of it; -1: none.
-func (c *caller) find(b *book) (at int, since int64, named bool) {
-	if c.naming == nil {
-		return -1, 0, false
-	}
-	for i, s := range c.shares {
-		if s.isOf(b) {
-			named = true
-			if since := s.sinceBeside(b); since != 0 {
-				return i, since, true
-			}
-		}
-	}
-	return -1, 0, named
+	return named{who: who}
 }
 
 // unnamed is who the caller is at a lock of which no share counts. It remembers that, for

@@ -129,7 +129,7 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 	if a.fresh && r.steps.observer != nil {
 		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
 		// it: if the observer acquires the lock, it does so as that owner.
-		call = withShares(call, r.book.shareOf(o.of))
+		call = withShares(call, []share{shareOf(r.book, o.of)})
 	}
 	o.attempt = newAttempt(call, r.steps)
 	defer func() { o.attempt.call = nil }() // which the ownership would keep
@@ -202,15 +202,15 @@ var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine
 func (r *reentrant) claimOnce(
 	a acquisition,
 ) (hold *Hold, o *ownership, mine bool, err error) {
-	s := a.lock(r.book)
+	of := a.lock(r.book)
 	defer r.book.mu.Unlock()
-	if o = r.owners[s.who]; o == nil {
+	if o = r.owners[of.who]; o == nil {
 		o = &ownership{lock: r}
-		o.of = r.book.beginLocked(s, &o.made.stay)
-		r.owners[s.who] = o
+		o.of = r.book.beginLocked(of, &o.made.stay)
+		r.owners[of.who] = o
 		return nil, o, true, nil
 	}
-	r.book.beginLocked(s, nil) // it has begun, and may be older
+	r.book.beginLocked(of, nil) // it has begun
 	switch {
 	case o.grant == nil:
 		if o.settled == nil {
@@ -276,6 +276,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	defer r.book.mu.Unlock()
 	if on == nil {
 		delete(r.owners, o.of.who)
+		r.book.leftLocked(o.of)
 	} else {
 		o.grant = o.made.grant.restOn(on, o.attempt.steps)
 		o.records = o.made.holds[:0]
@@ -290,9 +291,9 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 
 // youngest implements core.
 func (r *reentrant) youngest(c caller) *Hold {
-	s := c.lock(r.book)
+	of := c.lock(r.book)
 	defer r.book.mu.Unlock()
-	if o := r.owners[s.who]; o != nil && o.grant != nil {
+	if o := r.owners[of.who]; o != nil && o.grant != nil {
 		return o.records[len(o.records)-1]
 	}
 	return nil

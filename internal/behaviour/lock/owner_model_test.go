@@ -1,6 +1,8 @@
 package lock_test
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -26,14 +28,16 @@ type modelLock struct {
 // one.
 type modelBook struct {
 	sides []*modelLock
-	stays *int // how many have begun, of all books
 }
+
+// A modelStay is the time for which an owner goes on to have something of a book.
+type modelStay struct{ who modelOwner }
 
 // A modelRecord is what one acquisition has got, until it ends.
 type modelRecord struct {
 	lock     *modelLock
 	who      modelOwner
-	since    int // when the stay of its owner began
+	stay     *modelStay // of its owner
 	tenure   *modelTenure
 	members  []*modelRecord
 	passedOn bool
@@ -44,19 +48,20 @@ type modelRecord struct {
 // A modelTenure is what the records of one owner share: they are lost together.
 type modelTenure struct{ lost bool }
 
-// A modelShare names an owner for as long as it goes on to hold anything of one of the
-// books.
+// A modelShare names an owner for as long as one of its stays lasts, of which there is at
+// most one for each book.
 type modelShare struct {
 	who   modelOwner
-	since int
-	books []*modelBook
+	stays map[*modelBook]*modelStay
 }
+
+func (s *modelShare) String() string { return fmt.Sprint(s.who) }
 
 // A modelCaller is a goroutine with a ctx.
 type modelCaller struct {
 	goroutine int
 	fresh     int // of the package's Acquire: who it is where ctx names nobody; else 0
-	shares    []modelShare
+	shares    []*modelShare
 	all       modelOwner
 }
 
@@ -72,28 +77,24 @@ func (r modelResult) and(o modelResult) modelResult {
 	}
 }
 
-// since tells since when an owner has had something; 0: it has nothing.
-func (b *modelBook) since(who modelOwner) int {
+// stay is that of an owner who has something; nil: it has nothing.
+func (b *modelBook) stay(who modelOwner) *modelStay {
 	for _, side := range b.sides {
 		if r := side.of(who); r != nil {
-			return r.since
+			return r.stay
 		}
 	}
-	return 0
+	return nil
 }
 
-// lasts tells since when the stay has lasted, as others of its locks have it, or else
-// that of b; 0: it is over.
-func (s modelShare) lasts(b *modelBook) int {
-	others := slices.DeleteFunc(slices.Clone(s.books), func(o *modelBook) bool {
-		return o == b
-	})
-	for _, o := range append(others, b) {
-		if since := o.since(s.who); since != 0 && since <= s.since {
-			return since
+// lasts tells whether one of the stays does.
+func (s *modelShare) lasts() bool {
+	for b, stay := range s.stays {
+		if b.stay(s.who) == stay {
+			return true
 		}
 	}
-	return 0
+	return false
 }
 
 // of returns the youngest record of an owner.
@@ -106,22 +107,20 @@ func (l *modelLock) of(who modelOwner) *modelRecord {
 	return nil
 }
 
-// at is who the caller is at a lock, and since when its ctx says so.
-func (c *modelCaller) at(b *modelBook) (who modelOwner, since int) {
+// at is who the caller is at a lock, and by which share; nil: by none.
+func (c *modelCaller) at(b *modelBook) (who modelOwner, by *modelShare) {
 	for _, s := range c.shares {
-		if slices.Contains(s.books, b) {
-			if since := s.lasts(b); since != 0 {
-				return s.who, since
-			}
+		if s.stays[b] != nil && s.lasts() {
+			return s.who, s
 		}
 	}
 	switch {
 	case c.all != modelOwner{}:
-		return c.all, 0
+		return c.all, nil
 	case c.fresh != 0:
-		return modelOwner{identity: c.fresh}, 0
+		return modelOwner{identity: c.fresh}, nil
 	}
-	return modelOwner{goroutine: c.goroutine}, 0
+	return modelOwner{goroutine: c.goroutine}, nil
 }
 
 // owns tells whether the record, with all that it owns, is the caller's.
@@ -180,7 +179,7 @@ func (l *modelLock) acquire(c *modelCaller) (*modelRecord, modelResult) {
 	case l.members != nil:
 		return l.acquireAll(c)
 	case l.room > 0:
-		who, since := c.begin(l.book)
+		who, stay := c.begin(l.book)
 		held := slices.DeleteFunc(slices.Clone(l.records), (*modelRecord).isLost)
 		if len(held) >= l.room {
 			return nil, modelResult{busy: true}
@@ -188,45 +187,39 @@ func (l *modelLock) acquire(c *modelCaller) (*modelRecord, modelResult) {
 		for _, r := range l.records {
 			r.passedOn = true
 		}
-		return l.addOf(who, since, &modelTenure{}), modelResult{}
+		return l.addOf(who, stay, &modelTenure{}), modelResult{}
 	}
-	who, since := c.begin(l.book)
+	who, stay := c.begin(l.book)
 	if r := l.of(who); r != nil {
 		if r.isLost() {
 			return nil, modelResult{lost: true}
 		}
-		return l.addOf(who, since, r.tenure), modelResult{}
+		return l.addOf(who, stay, r.tenure), modelResult{}
 	}
 	if r := l.refused(who); !r.ok() {
 		return nil, r
 	}
-	return l.addOf(who, since, &modelTenure{}), modelResult{}
+	return l.addOf(who, stay, &modelTenure{}), modelResult{}
 }
 
-// begin returns who the caller is, and the number of its stay: the older one of what it
-// has and of what its ctx names, which become one, or a new one.
-func (c *modelCaller) begin(b *modelBook) (who modelOwner, since int) {
-	who, since = c.at(b)
-	if here := b.since(who); since == 0 || here != 0 && here < since {
-		since = here
+// begin returns who the caller is, and the stay that it is in or that begins. What a ctx
+// acquires counts for the ctx, too.
+func (c *modelCaller) begin(b *modelBook) (who modelOwner, stay *modelStay) {
+	who, by := c.at(b)
+	if stay = b.stay(who); stay == nil {
+		stay = &modelStay{who}
 	}
-	if since == 0 {
-		*b.stays++
-		since = *b.stays
+	if by != nil {
+		by.stays[b] = stay
 	}
-	for _, side := range b.sides {
-		for _, r := range side.records {
-			if r.who == who {
-				r.since = since
-			}
-		}
-	}
-	return who, since
+	return who, stay
 }
 
 // addOf adds a record of a leaf.
-func (l *modelLock) addOf(who modelOwner, since int, tenure *modelTenure) *modelRecord {
-	return l.add(&modelRecord{who: who, since: since, tenure: tenure})
+func (l *modelLock) addOf(
+	who modelOwner, stay *modelStay, tenure *modelTenure,
+) *modelRecord {
+	return l.add(&modelRecord{who: who, stay: stay, tenure: tenure})
 }
 
 // refused tells why an owner without a record does not get a reentrant lock.
@@ -291,20 +284,37 @@ func (r *modelRecord) end() (result modelResult) {
 }
 
 // shares are for a ctx that carries the record's owners.
-func (r *modelRecord) shares() (all []modelShare) {
+func (r *modelRecord) shares() (all []*modelShare) {
 	if r.lock.members == nil {
-		return []modelShare{{r.who, r.since, []*modelBook{r.lock.book}}}
+		return []*modelShare{{r.who, map[*modelBook]*modelStay{r.lock.book: r.stay}}}
 	}
 	for _, member := range r.members {
 		for _, s := range member.shares() {
-			at := slices.IndexFunc(all, func(o modelShare) bool { return o.who == s.who })
+			same := func(o *modelShare) bool { return o.who == s.who }
+			at := slices.IndexFunc(all, same)
 			if at < 0 {
 				all = append(all, s)
 				continue
 			}
-			all[at].since = max(all[at].since, s.since)
-			all[at].books = slices.Concat(all[at].books, s.books)
+			maps.Copy(all[at].stays, s.stays)
 		}
 	}
 	return all
+}
+
+// within is what a ctx carries that is made of one that carries outer: not what that says
+// already.
+func within(outer, shares []*modelShare) []*modelShare {
+	shares = slices.DeleteFunc(shares, func(s *modelShare) bool {
+		at := slices.IndexFunc(outer, func(o *modelShare) bool {
+			for b := range o.stays {
+				if s.stays[b] != nil {
+					return true
+				}
+			}
+			return false
+		})
+		return at >= 0 && s.who == outer[at].who && maps.Equal(s.stays, outer[at].stays)
+	})
+	return slices.Concat(shares, outer)
 }

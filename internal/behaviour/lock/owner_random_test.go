@@ -38,7 +38,6 @@ type program struct {
 	holds   []programHold
 	last    map[*modelRecord]*recipes.Hold // the handle of each record, once it was seen
 	fresh   int
-	stays   int
 	log     []string
 }
 
@@ -91,11 +90,11 @@ func TestOwnersByAModel(t *testing.T) {
 		"with losses": nil,
 		"cached":      {recipes.WithCaching(time.Minute, 16)},
 	} {
-		for seed := range uint64(2) {
-			t.Run(fmt.Sprintf("%s/seed %d", name, seed), func(t *testing.T) {
+		for seed, workers := range []int{programWorkers, 8, 4, 2} {
+			t.Run(fmt.Sprintf("%s, by %d", name, workers), func(t *testing.T) {
 				t.Parallel()
 				locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-					p := newProgram(t, b, seed, opts)
+					p := newProgram(t, b, workers, uint64(seed), opts)
 					defer p.stop()
 					for range steps {
 						p.step()
@@ -106,10 +105,12 @@ func TestOwnersByAModel(t *testing.T) {
 	}
 }
 
+// programWorkers is how many goroutines are at it, or fewer: what is up to one that comes
+// back again and again is found by few.
 const programWorkers = 64
 
 func newProgram(
-	t *testing.T, b *locktest.Bubble, seed uint64, opts []recipes.Option,
+	t *testing.T, b *locktest.Bubble, workers int, seed uint64, opts []recipes.Option,
 ) *program {
 	t.Helper()
 	p := &program{
@@ -118,7 +119,7 @@ func newProgram(
 	}
 	leaf := func(name string, lock recipes.InterProcessLock, room int) *programLock {
 		l := &modelLock{name: name, room: room}
-		l.book = &modelBook{[]*modelLock{l}, &p.stays}
+		l.book = &modelBook{[]*modelLock{l}}
 		p.locks = append(p.locks, &programLock{l, lock})
 		return p.locks[len(p.locks)-1]
 	}
@@ -147,7 +148,7 @@ func newProgram(
 	multi("c+write", c, write)
 	multi("read+a", read, a)
 	multi("(a+c)+m", ac, s)
-	for n := range programWorkers {
+	for n := range workers {
 		w := &worker{n: n + 1, commands: make(chan func()), results: make(chan error)}
 		p.workers = append(p.workers, w)
 		go w.serve()
@@ -181,7 +182,7 @@ func pick[T any](p *program, all []T) T { return all[p.random.IntN(len(all))] }
 
 // step is one step of one worker.
 func (p *program) step() {
-	w, l := pick(p, p.workers[:1+p.random.IntN(programWorkers)]), pick(p, p.locks)
+	w, l := pick(p, p.workers[:1+p.random.IntN(len(p.workers))]), pick(p, p.locks)
 	ctx := pick(p, p.ctxs)
 	if p.random.IntN(2) == 0 {
 		ctx = p.ctxs[0]
@@ -348,9 +349,9 @@ func (p *program) newCtx(parent programCtx) {
 }
 
 // keep keeps a ctx of Hold.Context or Do beyond its end.
-func (p *program) keep(within context.Context, parent modelCaller, record *modelRecord) {
-	p.ctxs = append(p.ctxs, programCtx{context.WithoutCancel(within), modelCaller{
-		shares: slices.Concat(record.shares(), parent.shares), all: parent.all,
+func (p *program) keep(ctx context.Context, parent modelCaller, record *modelRecord) {
+	p.ctxs = append(p.ctxs, programCtx{context.WithoutCancel(ctx), modelCaller{
+		shares: within(parent.shares, record.shares()), all: parent.all,
 	}})
 }
 

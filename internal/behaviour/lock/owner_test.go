@@ -284,6 +284,64 @@ func TestAKeptCtxIsNotRevivedByItsOwner(t *testing.T) {
 	})
 }
 
+// Nor by a multi lock of the same goroutine which has the lock anew, beside another one
+// that the goroutine has had for longer.
+func TestAKeptCtxIsNotRevivedByAMultiLock(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		if k.Recipe == "read lock" {
+			return // readers share
+		}
+		long, lock := b.Mutex(t, b.Ours, "/long"), k.MustMake(t, b.Ours, "/lock")
+		multi := recipes.NewInterProcessMultiLockOf(lock, long)
+		require.NoError(t, long.Acquire(t.Context()))
+		keep := func(of recipes.InterProcessLock) (kept context.Context) {
+			require.NoError(t, recipes.Do(t.Context(), of, func(
+				ctx context.Context, _ *recipes.Hold,
+			) error {
+				kept = context.WithoutCancel(ctx)
+				return nil
+			}))
+			return kept
+		}
+		kept := keep(lock)
+		require.NoError(t, recipes.Do(t.Context(), multi, func(
+			within context.Context, hold *recipes.Hold,
+		) error {
+			if k.IsReentrant() {
+				require.NoError(t, lock.Acquire(within))
+				require.NoError(t, lock.Release(within))
+			}
+			var held bool
+			require.NoError(t, <-locktest.Start(func() (err error) {
+				held, err = lock.AcquireTimeout(kept, time.Second)
+				return err
+			}))
+			require.False(t, held, "another goroutine is inside, too")
+			return hold.Err()
+		}))
+		require.NoError(t, long.Release(t.Context()))
+	})
+}
+
+// Nor by an acquisition that has failed.
+func TestAKeptCtxIsNotKeptAliveByAFailure(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		lock, x := k.MustMake(t, b.Ours, "/lock"), b.Mutex(t, b.Ours, "/x")
+		hold := locktest.Acquire(
+			t.Context(), t, recipes.NewInterProcessMultiLockOf(lock, x))
+		kept := context.WithoutCancel(hold.Context(t.Context()))
+		require.NoError(t, x.Acquire(kept))
+		require.NoError(t, hold.Release(t.Context()))
+		rival := locktest.Acquire(t.Context(), t, k.MustMakeRival(t, b.Other, "/lock"))
+		held, err := lock.AcquireTimeout(kept, time.Second)
+		require.NoError(t, err)
+		require.False(t, held)
+		require.NoError(t, x.Release(kept))
+		require.EqualValues(t, 1, inside(kept, t, x))
+		require.NoError(t, rival.Release(t.Context()))
+	})
+}
+
 // The owner of each Acquire, too, is told that it would wait for itself in its observer.
 func TestAnObserverThatAcquiresTheLockAgain(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
