@@ -12,7 +12,7 @@ type EventKind int
 
 // The steps. Every acquisition ends in EventTimedOut, EventFailed, EventReleased or
 // EventLost. Re-entries are no steps. Leases that are acquired together are reported one
-// by one. See docs/options.md.
+// by one. See docs/appendix/observers.md.
 const (
 	EventQueued   EventKind = iota + 1 // the caller has joined the queue, or rejoined it
 	EventAcquired                      // the lock is held
@@ -40,7 +40,7 @@ type Event struct {
 	Kind EventKind
 	// The same, never 0, in all events of one acquisition, and in no others of this
 	// process. An acquisition is one call of Acquire, AcquireTimeout or AcquireN, with
-	// its rejoins and its release or loss. docs/options.md has the details.
+	// its rejoins and its release or loss. docs/appendix/observers.md has the details.
 	ID uint64
 	// "mutex", "read lock", "write lock", "semaphore", "semaphore mutex", "leader
 	// selector", "leader latch" or "persistent node"

@@ -43,9 +43,10 @@ func (f *fleet) count(long time.Duration) (requests map[wiretap.Op]int, bytes in
 	return requests, f.bytes.Load() - before
 }
 
-// What docs/costs.md says of processes that only wait: in a session timeout each of them
-// sends three pings of go-zookeeper, and one small read in 30 to 60 s. Only the first in
-// line sends ten syncs of this library. The queue's length has no part in it.
+// What docs/appendix/large-fleets.md says of processes that only wait: in a session
+// timeout each of them sends three pings of go-zookeeper, and one small read in 30 to
+// 60 s. Only the first in line sends ten syncs of this library. The queue's length has no
+// part in it.
 func TestCostOfAnIdleFleet(t *testing.T) {
 	for name, wait := range map[string]waiting{
 		"mutex": waitForMutex, "election": waitForLead,
