@@ -26,7 +26,7 @@ var wordLimits = map[string]int{
 	"docs/llms.txt":                       305,
 	"docs/connections.md":                 641,
 	"docs/correctness.md":                 677,
-	"docs/costs.md":                       1064,
+	"docs/costs.md":                       1070,
 	"docs/design.md":                      777,
 	"docs/election.md":                    516,
 	"docs/fencing.md":                     635,
