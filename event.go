@@ -151,6 +151,9 @@ func (a *attempt) acquired(undo func(), grants ...*grant) {
 		for _, g := range grants {
 			g.tellAcquired(a.call, waited)
 		}
+		for _, g := range grants {
+			g.tellEnds(a.call)
+		}
 	})
 }
 
@@ -167,41 +170,49 @@ func tellOr(undo, tell func()) {
 	told = true
 }
 
-// An ending keeps in order what is told of the end of a hold, on two goroutines: a loss
-// may follow a release that was not confirmed, and comes behind it. The zero ending is
-// ready.
-type ending struct {
-	mu     sync.Mutex    // guards what follows; not held while anything is told
-	told   chan struct{} // closed when the release was told; nil: it was not
-	loss   bool          // it is told, or about to be
-	silent bool          // the observer has not returned; set before told is closed
+// A line tells the observer of one hold, step by step. One goroutine has it, and tells
+// what others come with meanwhile, too: so none of them waits for the observer, nor does
+// an observer for itself that releases the hold. One that never returns keeps the line:
+// nothing more is told. At first the goroutine has it that tells of EventAcquired.
+type line struct {
+	mu      sync.Mutex // guards what follows; not held while anything is told
+	free    bool       // no goroutine has it
+	over    bool       // the last step is told, or waits for that
+	waiting []func()   // steps, in order
 }
 
-// beginRelease is called before a release is told; false: an end was told before, or is
-// being told. told is called afterwards, and says whether the observer has returned.
-func (e *ending) beginRelease() (told func(returned bool), ok bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.loss || e.told != nil {
-		return nil, false
+// tell tells of a step, or leaves that to the goroutine that has the line.
+func (l *line) tell(step func(), last bool) {
+	if l.join(step, last) {
+		l.leave()
 	}
-	e.told = make(chan struct{})
-	return func(returned bool) {
-		e.silent = !returned
-		close(e.told)
-	}, true
 }
 
-// beginLoss is called before a loss is told: it waits for a release that is being told.
-// false: nobody listens any more.
-func (e *ending) beginLoss() bool {
-	e.mu.Lock()
-	e.loss = true
-	told := e.told
-	e.mu.Unlock()
-	if told == nil {
-		return true
+// join lets a step wait. The line is the caller's then if it was free.
+func (l *line) join(step func(), last bool) (mine bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return false
 	}
-	<-told
-	return !e.silent
+	l.waiting, l.over = append(l.waiting, step), last
+	mine, l.free = l.free, false
+	return mine
+}
+
+// leave tells what waits, and leaves the line, which the caller has, to others.
+func (l *line) leave() {
+	for step := l.next(); step != nil; step = l.next() {
+		step()
+	}
+}
+
+func (l *line) next() (step func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.free = len(l.waiting) == 0; l.free {
+		return nil
+	}
+	step, l.waiting = l.waiting[0], l.waiting[1:]
+	return step
 }

@@ -47,10 +47,10 @@ type grant struct {
 	*joint // of several locks; nil of one
 
 	// Of one znode.
-	node   backing
-	steps  *steps
-	ending ending               // what the observer is told of the end
-	loss   atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet
+	node  backing
+	steps *steps
+	line  line                 // in which the observer is told
+	loss  atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet
 	// why no hold can release it, since an election or a registration does; nil: one can
 	kept error
 }
@@ -195,35 +195,33 @@ func (g *grant) restOn(node backing, steps *steps) *grant {
 	return g
 }
 
-// tellAcquired tells of what was acquired after a wait, and from then on of its loss.
+// tellAcquired tells of what was acquired after a wait.
 func (g *grant) tellAcquired(ctx context.Context, waited time.Duration) {
 	g.steps.emit(ctx, Event{
 		Kind: EventAcquired, Node: g.path(), Elapsed: waited, Token: g.token, grant: g,
 	})
+}
+
+// tellEnds tells, once it was told what was acquired, of a release meanwhile, and from
+// then on of its loss.
+func (g *grant) tellEnds(ctx context.Context) {
+	g.line.leave()
 	ctx = context.WithoutCancel(ctx)
 	context.AfterFunc(g.lost, func() {
-		if g.ending.beginLoss() {
-			g.tellEnd(ctx, Event{Kind: EventLost, Token: g.token, Err: g.err()})
-		}
+		g.tellEnd(ctx, Event{Kind: EventLost, Token: g.token, Err: g.err()})
 	})
 }
 
 // tellReleased tells of a release, unless a loss was told before.
 func (g *grant) tellReleased(ctx context.Context, err error) {
-	if g.steps.observer == nil {
-		return
-	}
-	if told, ok := g.ending.beginRelease(); ok {
-		returned := false
-		defer func() { told(returned) }()
+	if g.steps.observer != nil {
 		g.tellEnd(ctx, Event{Kind: EventReleased, Err: err})
-		returned = true
 	}
 }
 
 func (g *grant) tellEnd(ctx context.Context, e Event) {
 	e.Node, e.Elapsed = g.path(), time.Since(g.steps.granted)
-	g.steps.emit(ctx, e)
+	g.line.tell(func() { g.steps.emit(ctx, e) }, e.Kind == EventLost)
 }
 
 // tellLeft tells how the release has ended, and returns that.

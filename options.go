@@ -140,10 +140,12 @@ func WithServerTick(d time.Duration) Option {
 // WithObserver sets a function that is called with every step of every acquisition, for
 // metrics, logs and traces. ctx is that of the call that makes the step: of Acquire up to
 // EventAcquired, of Release after that, and at EventLost that of Acquire, without its
-// cancellation. Steps of one acquisition are reported in order, those of several
-// concurrently. The goroutine that makes the step calls f, so f must be quick, and safe
-// for concurrent use: see docs/options.md. If it is given several times, all are called,
-// in that order.
+// cancellation. Steps of one acquisition are reported in order, one at a time; those of
+// several, and the ends of leases that were acquired together, concurrently. The
+// goroutine that makes the step calls f, or else the one that still reports the step
+// before. So f must be quick, and safe for concurrent use: see
+// docs/appendix/observers.md. If it is given several times, all are called, in that
+// order, before the next step is reported.
 func WithObserver(f func(ctx context.Context, e Event)) Option {
 	return setter[settings](func(s *settings) error {
 		if f == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -210,5 +211,111 @@ func TestTheObserverOfAQueueingOwner(t *testing.T) {
 			require.NoError(t, <-done)
 			require.NoError(t, lock.Release(ctx))
 		})
+	}
+}
+
+// A release in the middle of EventAcquired is told behind it, to all observers.
+func TestAReleaseIsToldBehindTheGrant(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		for name, release := range map[string]func(
+			ctx context.Context, lock recipes.InterProcessLock,
+		) error{
+			"by the observer": func(
+				ctx context.Context, lock recipes.InterProcessLock,
+			) error {
+				return lock.Release(ctx)
+			},
+			"by another goroutine": func(
+				ctx context.Context, lock recipes.InterProcessLock,
+			) error {
+				// Neither waits for the other.
+				return <-locktest.Start(func() error { return lock.Release(ctx) })
+			},
+		} {
+			var lock recipes.InterProcessLock
+			var told locktest.Recorder
+			ctx, err := locktest.Owner(t), recipes.ErrNotOwner
+			lock = k.MustMake(t, b.Ours, "/lock", recipes.WithObserver(
+				func(_ context.Context, e recipes.Event) {
+					if e.Kind == recipes.EventAcquired && err != nil {
+						err = release(ctx, lock)
+					}
+				}), recipes.WithObserver(told.Observe))
+			require.NoError(t, lock.Acquire(ctx))
+			if strings.HasPrefix(k.Name, "multi lock") { // no member has a record of it
+				err = lock.Release(ctx)
+			}
+			require.NoError(t, err, name)
+			require.False(t, lock.IsAcquiredInThisProcess(), name)
+			steps := map[string][]recipes.EventKind{}
+			for _, e := range told.All() {
+				if e.Kind != recipes.EventQueued {
+					steps[e.Node] = append(steps[e.Node], e.Kind)
+				}
+			}
+			require.NotEmpty(t, steps)
+			for _, kinds := range steps {
+				require.Equal(t, []recipes.EventKind{
+					recipes.EventAcquired, recipes.EventReleased,
+				}, kinds, name)
+			}
+		}
+	})
+}
+
+// A caller that releases what the observer still hears of does not wait for it, and the
+// observer hears of one step at a time.
+func TestAReleaseDoesNotWaitForTheObserverOfTheGrant(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		c := newChronicle(func() time.Duration { return time.Minute })
+		s := locktest.NewSemaphore(t, b.Ours, "/s", 2, recipes.WithObserver(c.observe))
+		lock := s.AsLock(2)
+		ctx := context.WithValue(locktest.Owner(t), callKey{}, 1)
+		done := locktest.Start(func() error { return lock.Acquire(ctx) })
+		time.Sleep(90 * time.Second) // one minute for EventQueued
+		began := time.Now()
+		stranger := context.WithValue(locktest.Owner(t), callKey{}, 1)
+		require.NoError(t, lock.Release(stranger))
+		require.Less(t, time.Since(began), time.Second)
+		require.NoError(t, <-done)
+		require.Empty(t, c.clash)
+		ended := 0
+		for of, told := range c.told {
+			if of.node != "" {
+				require.Equal(t, "ar", told)
+				ended++
+			}
+		}
+		require.Equal(t, 2, ended)
+	})
+}
+
+// What an observer ends has acquired nothing, of which no loss is told.
+func TestNoLossOfWhatAnObserverHasEnded(t *testing.T) {
+	for name, end := range ends {
+		for at := range 2 {
+			locktest.Run(t, fmt.Sprint(name, " at lease ", at+1), func(
+				t *testing.T, b *locktest.Bubble,
+			) {
+				var told locktest.Recorder
+				granted := 0
+				s := locktest.NewSemaphore(t, b.Ours, "/s", 2,
+					recipes.WithObserver(told.Observe), recipes.WithObserver(
+						func(ctx context.Context, e recipes.Event) {
+							if e.Kind != recipes.EventAcquired {
+								return
+							}
+							if granted++; granted > at {
+								b.Cluster.Link("ours").Cut() // so that nothing is deleted
+								end(ctx, e)
+							}
+						}))
+				requireEnded(t, name, func() { _, _ = s.AcquireN(t.Context(), 2) })
+				time.Sleep(time.Minute)
+				kinds := told.Kinds()
+				require.Equal(t, recipes.EventAcquired, kinds[len(kinds)-1])
+				b.Cluster.Link("ours").Heal()
+			})
+		}
 	}
 }
