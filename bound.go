@@ -56,11 +56,13 @@ func (l bound) within(
 // errNotAsked is the ErrUnavailable of a wait whose ctx was done before it began.
 var errNotAsked = fmt.Errorf("%w: nothing was asked", zkconn.ErrNoAnswer)
 
-// endedByLimit tells whether a wait was ended by its bound while others were ahead.
+// endedByLimit tells whether a wait was ended by its bound while others were ahead, and
+// nothing else went wrong.
 func endedByLimit(err error) bool {
 	cause := outcome.Cancellation(err)
 	//nolint:errorlint // this very value: what matches it can be another lock's
-	return errors.Is(err, ErrBusy) && (cause == nil || cause == errTimeUp)
+	return errors.Is(err, ErrBusy) && (cause == nil || cause == errTimeUp) &&
+		!errors.As(err, new(notGivenBack))
 }
 
 // heldOrBusy makes of an error what AcquireTimeout returns, which does not say why others

@@ -57,7 +57,8 @@ type grant struct {
 
 // A joint is what several locks are together, or several leases.
 type joint struct {
-	members []*Hold       // the records that its record owns
+	members []*Hold // the records that its record owns
+	lose    context.CancelCauseFunc
 	stops   []func() bool // what watches for the loss of each
 	passed  []atomic.Bool // which were released, while others hold on what they had
 }
@@ -65,17 +66,14 @@ type joint struct {
 // joinGrants returns the grant that the members' are together: lost when one of them is,
 // with the greatest token and the path of the last.
 func joinGrants(members []*Hold) *grant {
-	lost, cancel := context.WithCancelCause(context.Background())
+	lost, lose := context.WithCancelCause(context.Background())
 	all := &grant{lost: lost, joint: &joint{
-		members: members, passed: make([]atomic.Bool, len(members)),
+		members: members, lose: lose, passed: make([]atomic.Bool, len(members)),
 	}}
-	lose := func(member *Hold) { cancel(member.err()) }
 	for _, m := range members {
 		all.token = max(all.token, m.token)
-		if m.err() != nil {
-			lose(m)
-		}
-		all.stops = append(all.stops, context.AfterFunc(m.lost, func() { lose(m) }))
+		all.stops = append(all.stops,
+			context.AfterFunc(m.lost, func() { lose(m.err()) }))
 	}
 	return all
 }
@@ -124,17 +122,17 @@ func (g *grant) err() error {
 	return g.loss.Load()
 }
 
-// err is why it was lost, which lost tells a moment after a member does.
+// err is why it was lost. Who sees first that a member was says that for all others.
 func (j *joint) err(lost context.Context) error {
-	if lost.Err() != nil {
-		return context.Cause(lost)
-	}
 	for i, m := range j.members {
+		if lost.Err() != nil {
+			break
+		}
 		if err := m.err(); err != nil && !j.passed[i].Load() {
-			return err
+			j.lose(err)
 		}
 	}
-	return nil
+	return context.Cause(lost)
 }
 
 // hasEnded tells whether it, or a part of it, was released or lost. It also asks the

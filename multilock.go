@@ -245,15 +245,17 @@ func (a acquisition) awaitGiven(err error) error {
 			return errors.Is(err, e)
 		})
 	})
-	switch back := errors.Join(errs...); {
-	case back == nil:
+	if len(errs) == 0 {
 		return err
-	case err == nil || endedByLimit(err): // which would hide the other
-		return back
-	default:
-		return errors.Join(err, back)
 	}
+	return errors.Join(err, notGivenBack{errors.Join(errs...)})
 }
+
+// notGivenBack is why members were not given back as they should, which AcquireTimeout
+// does not hide behind a wait that was ended by its limit.
+type notGivenBack struct{ error }
+
+func (e notGivenBack) Unwrap() error { return e.error }
 
 // record makes the record that owns members.
 func (m *multiLock) record(members []*Hold) *Hold {

@@ -197,25 +197,45 @@ func TestMultiLockOfReaders(t *testing.T) {
 }
 
 // What it gives back is what it has got: a member that any caller may release can be
-// another's by then.
+// another's by then. The error says that, and as well how the wait has ended.
 func TestAMultiLockGivesBackWhatItHasGot(t *testing.T) {
-	locktest.InBubble(t, func(t *testing.T, s *locktest.Bubble) {
-		taken := s.Mutex(t, s.Other, "/taken")
-		require.NoError(t, taken.Acquire(locktest.Owner(t)))
-		m := locktest.NewSemaphoreMutex(t, s.Ours, "/mutex")
-		both := recipes.NewInterProcessMultiLockOf(m, s.Mutex(t, s.Ours, "/taken"))
-		done := locktest.Start(func() error {
-			_, err := both.AcquireTimeout(locktest.Owner(t), time.Minute)
+	for name, acquire := range map[string]func(
+		ctx context.Context, lock recipes.InterProcessLock,
+	) error{
+		"AcquireTimeout": func(ctx context.Context, lock recipes.InterProcessLock) error {
+			_, err := lock.AcquireTimeout(ctx, time.Minute)
 			return err
+		},
+		"WaitAtMost": func(ctx context.Context, lock recipes.InterProcessLock) error {
+			return recipes.Do(ctx, lock, locktest.Nothing, recipes.WaitAtMost(time.Minute))
+		},
+		"ctx": func(ctx context.Context, lock recipes.InterProcessLock) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			return lock.Acquire(ctx)
+		},
+	} {
+		locktest.Run(t, name, func(t *testing.T, s *locktest.Bubble) {
+			taken := s.Mutex(t, s.Other, "/taken")
+			require.NoError(t, taken.Acquire(locktest.Owner(t)))
+			m := locktest.NewSemaphoreMutex(t, s.Ours, "/mutex")
+			both := recipes.NewInterProcessMultiLockOf(m, s.Mutex(t, s.Ours, "/taken"))
+			ctx := locktest.Owner(t)
+			done := locktest.Start(func() error { return acquire(ctx, both) })
+			time.Sleep(time.Second)
+			next := locktest.Owner(t)
+			require.NoError(t, m.Release(next))
+			require.NoError(t, m.Acquire(next))
+			err := <-done
+			require.ErrorIs(t, err, recipes.ErrNotOwner, "it had lost one")
+			require.ErrorIs(t, err, recipes.ErrBusy)
+			var busy *recipes.BusyError
+			require.ErrorAs(t, err, &busy)
+			require.Equal(t, "/taken", busy.Path)
+			require.True(t, m.IsAcquiredInThisProcess(), "the next one's was given back")
+			require.NoError(t, m.Release(next))
 		})
-		time.Sleep(time.Second)
-		next := locktest.Owner(t)
-		require.NoError(t, m.Release(next))
-		require.NoError(t, m.Acquire(next))
-		require.ErrorIs(t, <-done, recipes.ErrNotOwner, "it had lost one")
-		require.True(t, m.IsAcquiredInThisProcess(), "the next one's was given back")
-		require.NoError(t, m.Release(next))
-	})
+	}
 }
 
 // The owner's first lease is lost while a multi lock waits for the second. It has got the
@@ -390,6 +410,59 @@ func TestAMultiLockWithALostSemaphoreMutexIsNotReentered(t *testing.T) {
 		require.ErrorIs(t, multi.Release(ctx), recipes.ErrLockLost)
 		require.NoError(t, multi.Acquire(ctx))
 		require.NoError(t, multi.Release(ctx))
+	})
+}
+
+// A lost multi lock's own acquisition lasts until the multi lock is released, even if its
+// owner has released each member by itself.
+func TestALostMultiLockIsReleasedByItself(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		x, y := b.Mutex(t, b.Ours, "/x"), b.Mutex(t, b.Ours, "/y")
+		multi, ctx := recipes.NewInterProcessMultiLockOf(x, y), locktest.Owner(t)
+		require.NoError(t, multi.Acquire(ctx))
+		hold := multi.Hold(ctx)
+		b.Lose(t, x.Hold(ctx))
+		<-hold.Lost()
+		require.ErrorIs(t, x.Release(ctx), recipes.ErrLockLost)
+		require.NoError(t, y.Release(ctx))
+		require.Same(t, hold, multi.Hold(ctx))
+		require.ErrorIs(t, multi.Acquire(ctx), recipes.ErrLockLost)
+		require.Equal(t, 2, strings.Count(multi.Release(ctx).Error(), "released before"))
+		require.Nil(t, multi.Hold(ctx))
+		require.NoError(t, multi.Acquire(ctx))
+		require.NoError(t, multi.Release(ctx))
+	})
+}
+
+// Members that are lost at once do not change why the multi lock was lost, once that was
+// told.
+func TestAMultiLocksErrStays(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var paths []string
+		for i := range 20 {
+			paths = append(paths, "/"+strconv.Itoa(i))
+		}
+		multi := locktest.NewMultiLock(t, b.Ours, paths)
+		for range 5 { // it depends on the order in which goroutines run
+			hold := locktest.Acquire(t.Context(), t, multi)
+			told := make(chan error, len(paths))
+			for _, member := range multi.Holds(hold.Context(t.Context())) {
+				go func() {
+					<-member.Lost()
+					told <- hold.Err()
+				}()
+			}
+			b.Cluster.ExpireSession(b.Ours.SessionID())
+			first := <-told
+			require.ErrorIs(t, first, recipes.ErrSessionEnded)
+			for range len(paths) - 1 {
+				require.Same(t, first, <-told)
+			}
+			synctest.Wait()
+			require.Same(t, first, hold.Err())
+			require.Same(t, first, context.Cause(hold.Context(t.Context())))
+			require.Equal(t, len(paths), locktest.Losses(hold.Release(t.Context())))
+		}
 	})
 }
 
