@@ -24,12 +24,10 @@ func newDo(
 	ctx context.Context, op string, lock InterProcessLock, opts []DoOption,
 ) (a acquisition, err error) {
 	var within bound
-	switch {
-	case ctx == nil:
-		err = errNilCtx
-	case isNil(lock):
-		err = errors.New("lock is nil")
-	case len(opts) > 0:
+	if err = notNil(ctx); err == nil {
+		err = checkLock("lock", lock)
+	}
+	if err == nil && len(opts) > 0 {
 		within, err = boundOf(opts)
 	}
 	if err != nil {

@@ -117,6 +117,21 @@ func isNil(value any) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
+// checkLock refuses a lock that is nil, or that embeds a nil one and so has no methods.
+// The error calls it what.
+func checkLock(what string, lock InterProcessLock) (err error) {
+	if isNil(lock) {
+		return errors.New(what + " is nil")
+	}
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("%s: the one in a %T is nil", what, lock)
+		}
+	}()
+	lock.core() // which is promoted, and does nothing that can panic
+	return nil
+}
+
 // An acquisition is one call that acquires: of Do, of Acquire, or of a lock's own method.
 type acquisition struct {
 	caller                 // who acquires: lock finds the owner

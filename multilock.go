@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,12 +65,10 @@ func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLoc
 	}
 	for i, lock := range locks {
 		twice := func(other InterProcessLock) bool { return waitsForItself(other, lock) }
-		switch {
-		case m.bad != nil:
-		case isNil(lock):
-			m.bad = fmt.Errorf("%s: lock %d is nil", op, i+1)
-		case slices.ContainsFunc(m.locks[:i], twice):
-			m.bad = fmt.Errorf("%s: lock %d is given twice", op, i+1)
+		what := fmt.Sprintf("%s: lock %d", op, i+1)
+		m.bad = cmp.Or(m.bad, checkLock(what, lock))
+		if m.bad == nil && slices.ContainsFunc(m.locks[:i], twice) {
+			m.bad = errors.New(what + " is given twice")
 		}
 	}
 	return &InterProcessMultiLock{m}

@@ -183,6 +183,8 @@ func TestDoWaitsAtMost(t *testing.T) {
 		require.ErrorContains(t, recipes.Do(t.Context(), nil, never), "lock is nil")
 		var none *recipes.InterProcessMutex
 		require.ErrorContains(t, recipes.Do(t.Context(), none, never), "lock is nil")
+		require.ErrorContains(t, recipes.Do(t.Context(), wrapper{}, never),
+			"recipes: Do: lock: the one in a lock_test.wrapper is nil")
 		require.ErrorContains(t, recipes.Do(t.Context(), s.Lock, nil), "fn is nil")
 		require.False(t, s.Lock.IsAcquiredInThisProcess())
 		ran := false
@@ -502,3 +504,6 @@ func TestDo(t *testing.T) {
 		require.Empty(t, s.peer.Children(s.path))
 	})
 }
+
+// A wrapper embeds a lock; the zero one none.
+type wrapper struct{ recipes.InterProcessLock }

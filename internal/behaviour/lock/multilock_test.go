@@ -48,6 +48,7 @@ func TestMultiLockIsRefused(t *testing.T) {
 			"lock 2 is nil":         {mutex, nil},
 			"lock 1 is nil":         {(*recipes.InterProcessMutex)(nil), mutex},
 			"lock 3 is nil":         {mutex, alone, none},
+			"lock 2: the one in a ": {mutex, &wrapper{wrapper{}}},
 			"lock 3 is given twice": {mutex, p.Mutex(path + "/b"), mutex},
 			"lock 2 is given twice": {of(of(mutex), of(mutex, alone)), alone},
 		} {
