@@ -58,6 +58,28 @@ func (c *gatedConn) holdsBack(method, path string) bool {
 	return method == "GetW" && !strings.Contains(path, c.free)
 }
 
+// open lets through what is held back, and all that follows.
+func (c *gatedConn) open() {
+	c.armed.Store(false)
+	close(c.passed)
+	time.Sleep(time.Second)
+}
+
+// cancelled returns what call does if ctx is cancelled a second after its first request,
+// which is held back.
+func (c *gatedConn) cancelled(
+	ctx context.Context, cause error, call func(ctx context.Context) error,
+) error {
+	c.armed.Store(true)
+	defer c.open()
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := locktest.Start(func() error { return call(ctx) })
+	<-c.asked
+	time.Sleep(time.Second)
+	cancel(cause)
+	return <-done
+}
+
 // A waiter whose ctx ends hands nothing on: what it waits for is still held by another
 // process.
 func TestAWaiterThatIsCancelledHandsNothingOver(t *testing.T) {
@@ -96,9 +118,7 @@ func TestAWaiterThatIsCancelledHandsNothingOver(t *testing.T) {
 					time.Sleep(time.Second)
 					cancel(cause)
 					require.ErrorIs(t, <-cancelled, cause)
-					conn.armed.Store(false)
-					close(conn.passed)
-					time.Sleep(time.Second)
+					conn.open()
 					require.NoError(t, hold.Err())
 					require.Empty(t, granted, "two hold the lock")
 					require.NoError(t, theirs.Release(holder))
@@ -119,17 +139,7 @@ func TestADowngradeThatIsCancelledLeavesTheWriteLock(t *testing.T) {
 			owner := locktest.Owner(t)
 			require.NoError(t, lock.WriteLock().Acquire(owner))
 			hold := lock.WriteLock().Hold(owner)
-			conn.armed.Store(true)
-			ctx, cancel := context.WithCancelCause(owner)
-			done := make(chan error, 1)
-			go func() { done <- lock.ReadLock().Acquire(ctx) }()
-			<-conn.asked
-			time.Sleep(time.Second)
-			cancel(cause)
-			require.ErrorIs(t, <-done, cause)
-			conn.armed.Store(false)
-			close(conn.passed)
-			time.Sleep(time.Second)
+			require.ErrorIs(t, conn.cancelled(owner, cause, lock.ReadLock().Acquire), cause)
 			require.NoError(t, hold.Err())
 			require.NoError(t, lock.WriteLock().Release(owner))
 		})
@@ -175,16 +185,9 @@ func TestACancelledQuestionHasNoAnswer(t *testing.T) {
 			lock := locktest.NewMutex(t, conn, "/lock")
 			owner := locktest.Owner(t)
 			require.NoError(t, lock.Acquire(owner))
-			conn.armed.Store(true)
-			ctx, cancel := context.WithCancelCause(owner)
-			done := make(chan error, 1)
-			go func() { done <- ask(ctx, conn, lock) }()
-			<-conn.asked
-			cancel(errConfig)
-			err := <-done
-			conn.armed.Store(false)
-			close(conn.passed)
-			time.Sleep(time.Second)
+			err := conn.cancelled(owner, errConfig, func(ctx context.Context) error {
+				return ask(ctx, conn, lock)
+			})
 			require.ErrorIs(t, err, errConfig)
 			require.ErrorIs(t, err, recipes.ErrUnavailable)
 		})
@@ -201,16 +204,7 @@ func TestAReleaseThatIsCancelledSaysSo(t *testing.T) {
 			lock := locktest.NewMutex(t, conn, "/lock")
 			owner := locktest.Owner(t)
 			require.NoError(t, lock.Acquire(owner))
-			conn.armed.Store(true)
-			ctx, cancel := context.WithCancelCause(owner)
-			done := make(chan error, 1)
-			go func() { done <- lock.Release(ctx) }()
-			<-conn.asked
-			cancel(cause)
-			err := <-done
-			conn.armed.Store(false)
-			close(conn.passed)
-			time.Sleep(time.Second)
+			err := conn.cancelled(owner, cause, lock.Release)
 			require.ErrorIs(t, err, cause)
 			require.ErrorContains(t, err, "release not confirmed")
 			require.NotErrorIs(t, err, recipes.ErrUnavailable, "Do's fn has run")

@@ -137,7 +137,7 @@ func TestAsLockOfASharedMaximumHasSeveralHolders(t *testing.T) {
 	})
 }
 
-// One owner acquires it twice: what it acquired first it releases first.
+// One owner acquires it twice: what it acquired last it releases first.
 func TestAsLockTwiceByOneOwner(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		lock, ctx := semaphoreOf(t, b, 2).AsLock(1), locktest.Owner(t)

@@ -98,7 +98,7 @@ func TestReleaseOfALostSemaphoreMutexSparesTheNextHold(t *testing.T) {
 	})
 }
 
-// The same when both holds are of one owner: the lost one is released first.
+// The same when both holds are of one owner: the lost one is released last.
 func TestSemaphoreMutexAcquiredAnewAfterALoss(t *testing.T) {
 	t.Parallel()
 	zkserver.Test(t, func(t *testing.T) {
