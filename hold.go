@@ -225,7 +225,7 @@ func (g *grant) tellEnd(ctx context.Context, e Event) {
 // tellLeft tells how the release has ended, and returns that.
 func (g *grant) tellLeft(ctx context.Context, err error) error {
 	switch loss := g.err(); {
-	case err == nil:
+	case err == nil && loss == nil:
 		g.tellReleased(ctx, nil)
 		return nil
 	case errors.Is(loss, znode.ErrGone): // it may have been gone before

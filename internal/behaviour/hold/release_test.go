@@ -106,6 +106,35 @@ func TestAReleaseThatWasAnsweredIsConfirmed(t *testing.T) {
 	})
 }
 
+// A member whose Lost has closed while it was being released is lost, even if its delete
+// is confirmed later, while the release waits for another member.
+func TestAReleaseThatIsConfirmedAfterALoss(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var events locktest.Recorder
+		lost := b.Mutex(t, b.Ours, "/lost", recipes.WithObserver(events.Observe),
+			recipes.WithLossMargin(2*time.Second))
+		slow := b.Mutex(t, b.Other, "/slow")
+		both := recipes.NewInterProcessMultiLockOf(lost, slow)
+		hold := locktest.Acquire(t.Context(), t, both)
+		time.Sleep(time.Minute)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		b.Cluster.Link("other").Stall(zktest.Both)
+		released := locktest.Start(func() error { return hold.Release(t.Context()) })
+		<-hold.Lost()
+		b.Cluster.Link("ours").Heal()
+		time.Sleep(time.Second / 2)
+		require.Len(t, locktest.Znodes(b), 1, "of the slow one")
+		b.Cluster.Link("other").Heal()
+		err := <-released
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorContains(t, err, "release /lost: while it was being released")
+		require.NotContains(t, err.Error(), "release /slow")
+		require.Equal(t, []recipes.EventKind{
+			recipes.EventQueued, recipes.EventAcquired, recipes.EventLost,
+		}, events.Kinds())
+	})
+}
+
 // A conn whose first delete fails with an unknown outcome. Before the second one somebody
 // deletes the znode and, if ends is set, the client goes on to another session, of which
 // nobody else has heard yet.

@@ -21,16 +21,19 @@ import (
 // and takes its time with each.
 type chronicle struct {
 	pause func() time.Duration
+	lock  recipes.InterProcessLock // what is released meanwhile; nil: nothing is
 
-	mu    sync.Mutex
-	told  map[chapter]string // by the first letters of the kinds
-	busy  map[chapter]bool
-	clash []string
+	mu      sync.Mutex
+	told    map[chapter]string // by the first letters of the kinds
+	busy    map[chapter]bool
+	granted map[uint64]bool
+	clash   []string
 }
 
 func newChronicle(pause func() time.Duration) *chronicle {
 	return &chronicle{
 		pause: pause, told: map[chapter]string{}, busy: map[chapter]bool{},
+		granted: map[uint64]bool{},
 	}
 }
 
@@ -59,6 +62,12 @@ func (c *chronicle) observe(ctx context.Context, e recipes.Event) {
 	}
 	c.busy[of] = true
 	pause := c.pause()
+	if c.lock != nil && e.Kind == recipes.EventAcquired && !c.granted[e.ID] {
+		c.granted[e.ID] = true
+		if hold := c.lock.Hold(ctx); hold != nil { // else it is a multi lock's member
+			time.AfterFunc(c.pause(), func() { _ = hold.Release(ctx) })
+		}
+	}
 	c.mu.Unlock()
 	time.Sleep(pause)
 	c.mu.Lock()
@@ -77,6 +86,7 @@ var (
 // is, by any lock.
 func TestTheStepsOfAnAcquisitionAreInOrder(t *testing.T) {
 	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		ended := ""
 		for seed := range uint64(2) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			c := newChronicle(func() time.Duration {
@@ -84,6 +94,9 @@ func TestTheStepsOfAnAcquisitionAreInOrder(t *testing.T) {
 			})
 			lock := k.MustMake(t, b.Ours, "/lock", recipes.WithObserver(c.observe),
 				recipes.WithMaxHold(8*time.Second), recipes.WithLossMargin(time.Second))
+			if seed > 0 {
+				c.lock = lock
+			}
 			var done []<-chan error
 			calls := 0
 			for range 3 {
@@ -103,7 +116,6 @@ func TestTheStepsOfAnAcquisitionAreInOrder(t *testing.T) {
 			c.mu.Lock() // the last may have been told on another goroutine
 			defer c.mu.Unlock()
 			require.Empty(t, c.clash)
-			ended := ""
 			for of, told := range c.told {
 				if of.node == "" {
 					require.Regexp(t, waited, told, "%v", of)
@@ -112,9 +124,9 @@ func TestTheStepsOfAnAcquisitionAreInOrder(t *testing.T) {
 					ended += told
 				}
 			}
-			require.Contains(t, ended, "ar")
-			require.Contains(t, ended, "al")
 		}
+		require.Contains(t, ended, "ar")
+		require.Contains(t, ended, "al")
 	})
 }
 
@@ -128,12 +140,14 @@ func come(
 	for range 12 {
 		call++
 		ctx := context.WithValue(owner, callKey{}, call)
-		if held, _ := lock.AcquireTimeout(ctx, some(20*time.Second)); !held {
+		wait := recipes.WaitAtMost(some(20 * time.Second))
+		hold, err := recipes.Acquire(ctx, lock, wait)
+		if err != nil {
 			continue
 		}
 		time.Sleep(some(10 * time.Second))
 		within, cancel := context.WithTimeout(ctx, some(2*time.Second))
-		_ = lock.Release(within)
+		_ = hold.Release(within)
 		cancel()
 	}
 }

@@ -208,7 +208,8 @@ func TestAMultiLockGivesBackWhatItHasGot(t *testing.T) {
 			return err
 		},
 		"WaitAtMost": func(ctx context.Context, lock recipes.InterProcessLock) error {
-			return recipes.Do(ctx, lock, locktest.Nothing, recipes.WaitAtMost(time.Minute))
+			_, err := recipes.Acquire(ctx, lock, recipes.WaitAtMost(time.Minute))
+			return err
 		},
 		"ctx": func(ctx context.Context, lock recipes.InterProcessLock) error {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
