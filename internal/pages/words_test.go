@@ -41,7 +41,7 @@ var wordLimits = map[string]int{
 	"docs/migrating-elections.md":         382,
 	"docs/migrating-kazoo.md":             192,
 	"docs/migrating-zk-lock.md":           367,
-	"docs/multi-lock.md":                  212,
+	"docs/multi-lock.md":                  232,
 	"docs/mutex.md":                       345,
 	"docs/options.md":                     460,
 	"docs/messages.md":                    1016,
