@@ -440,7 +440,8 @@ var over = func() context.Context {
 	return ctx
 }()
 
-// Err returns nil while no loss is known, then why; that matches ErrLockLost.
+// Err returns nil while no loss is known, then why, and always the same; that matches
+// ErrLockLost.
 func (h *Hold) Err() error {
 	if h.isZero() {
 		return errNoHold
