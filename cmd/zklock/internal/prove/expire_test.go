@@ -14,6 +14,7 @@ import (
 // A session that is ended by its own password is gone, and with it its ephemeral znodes;
 // of another session the password is not known.
 func TestASessionIsEndedByItsPassword(t *testing.T) {
+	t.Parallel()
 	servers, _ := serve(t)
 	keys := &keyring{dial: net.DialTimeout}
 	client, err := recipes.Connect(t.Context(), servers, 10*time.Second,

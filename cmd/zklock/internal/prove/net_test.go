@@ -28,6 +28,7 @@ func openDoor(t *testing.T, machines int) *Door {
 
 // Three machines prove together: each has workers of its own, and all are judged by one.
 func TestThreeMachinesProveTogether(t *testing.T) {
+	t.Parallel()
 	servers, client := serve(t)
 	c := configFor(t, servers)
 	c.Door = openDoor(t, 3)
@@ -58,7 +59,8 @@ func TestThreeMachinesProveTogether(t *testing.T) {
 
 // A machine that goes ends no run in silence, and its workers end with the judge.
 func TestAMachineThatGoes(t *testing.T) {
-	servers, _ := serve(t)
+	t.Parallel()
+	servers, client := serve(t)
 	c := configFor(t, servers)
 	c.For, c.Door = time.Hour, openDoor(t, 2)
 	going, leave := context.WithCancelCause(t.Context())
@@ -66,7 +68,10 @@ func TestAMachineThatGoes(t *testing.T) {
 	go func() {
 		ended <- Join(going, c.Door.Address(), c.Door.Token(), hostOf(servers))
 	}()
-	time.AfterFunc(5*time.Second, func() { leave(errors.New("it was switched off")) })
+	go func() {
+		awaitWork(t, client, c)
+		leave(errors.New("it was switched off"))
+	}()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	report, err := c.Run(ctx)
@@ -78,6 +83,7 @@ func TestAMachineThatGoes(t *testing.T) {
 
 // Both must be of the same ensemble.
 func TestAMachineOfAnotherEnsemble(t *testing.T) {
+	t.Parallel()
 	servers, _ := serve(t)
 	others, _ := serve(t)
 	c := configFor(t, servers)

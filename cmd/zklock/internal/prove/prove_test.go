@@ -89,7 +89,13 @@ func configFor(t *testing.T, servers string) Config {
 
 func prove(t *testing.T, c Config) *Report {
 	t.Helper()
-	report, err := c.Run(t.Context())
+	return proveUntil(t.Context(), t, c)
+}
+
+// proveUntil is prove for as long as ctx lasts, at most.
+func proveUntil(ctx context.Context, t *testing.T, c Config) *Report {
+	t.Helper()
+	report, err := c.Run(ctx)
 	require.NoError(t, err)
 	t.Log("\n" + report.Text())
 	for _, f := range report.Findings {
@@ -111,6 +117,7 @@ func serve(t *testing.T) (servers string, client *recipes.Client) {
 // A calm run on a server that keeps its promises proves, measures, leaves nothing behind,
 // and its file proves the same again.
 func TestACalmRun(t *testing.T) {
+	t.Parallel()
 	servers, client := serve(t)
 	c := configFor(t, servers)
 	var kept bytes.Buffer
@@ -140,6 +147,7 @@ func TestACalmRun(t *testing.T) {
 
 // With faults nothing is found either. Whether the judge is late is up to the machine.
 func TestARunWithFaults(t *testing.T) {
+	t.Parallel()
 	servers, _ := serve(t)
 	c := configFor(t, servers)
 	c.Calm, c.For, c.Session = false, 10*time.Second, 0
@@ -193,6 +201,7 @@ func counted(t *testing.T, server string) (address string, sent func() []time.Ti
 // as much again that had been saved up. What is under way for longer than usual comes
 // together with what is sent later.
 func TestARunKeepsToItsRate(t *testing.T) {
+	t.Parallel()
 	server, sent := counted(t, zkserver.Start(t).Servers[0].Addr)
 	c := configFor(t, server)
 	c.Rate, c.Workers, c.For = 40, 4, 10*time.Second
@@ -215,21 +224,25 @@ func TestARunKeepsToItsRate(t *testing.T) {
 }
 
 func TestARunIsInterrupted(t *testing.T) {
+	t.Parallel()
 	servers, client := serve(t)
 	c := configFor(t, servers)
 	c.For = time.Hour
 	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(3*time.Second, func() { cancel(errors.New("Ctrl-C")) })
-	report, err := c.Run(ctx)
-	require.NoError(t, err)
+	go func() {
+		awaitWork(t, client, c)
+		cancel(errors.New("Ctrl-C"))
+	}()
+	report := proveUntil(ctx, t, c)
 	require.Equal(t, Undecided, report.Verdict)
 	require.Contains(t, report.Text(), "Ctrl-C")
-	_, _, err = client.Get(c.Root)
+	_, _, err := client.Get(c.Root)
 	require.ErrorIs(t, err, zk.ErrNoNode)
 }
 
 // A run deletes nothing that no run has made.
 func TestARootOfSomebodyElse(t *testing.T) {
+	t.Parallel()
 	servers, client := serve(t)
 	world := zk.WorldACL(zk.PermAll)
 	for _, path := range []string{"/prove-it", "/prove-it/precious"} {
@@ -245,6 +258,7 @@ func TestARootOfSomebodyElse(t *testing.T) {
 
 // What a run has left that was killed, the next one removes, unless that still goes on.
 func TestARootOfAFormerRun(t *testing.T) {
+	t.Parallel()
 	servers, client := serve(t)
 	world := zk.WorldACL(zk.PermAll)
 	c := configFor(t, servers)
@@ -268,32 +282,54 @@ func TestARootOfAFormerRun(t *testing.T) {
 	require.ElementsMatch(t, []string{"prove-it-not", "zookeeper"}, children)
 }
 
-// forget deletes a znode once it has been written to.
-func forget(t *testing.T, client *recipes.Client, path string) {
+// await waits for a znode of which that holds.
+func await(
+	t *testing.T, client *recipes.Client, path string, holds func(stat *zk.Stat) bool,
+) {
 	t.Helper()
 	for t.Context().Err() == nil {
-		_, stat, err := client.Get(path)
-		if err == nil && stat.Version > 0 {
-			_ = client.Delete(path, -1) // else nothing is found
+		if _, stat, err := client.Get(path); err == nil && holds(stat) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
+func written(stat *zk.Stat) bool { return stat.Version > 0 }
+
+// awaitWork waits until the workers of a run use locks.
+func awaitWork(t *testing.T, client *recipes.Client, c Config) {
+	t.Helper()
+	await(t, client, c.Root+"/0/mutex-1", func(*zk.Stat) bool { return true })
+}
+
+// forget makes a znode anew once it has been written to, and waits until it has been
+// again.
+func forget(t *testing.T, client *recipes.Client, path string) error {
+	t.Helper()
+	await(t, client, path, written)
+	_, err := client.Multi(&zk.DeleteRequest{Path: path, Version: -1},
+		&zk.CreateRequest{Path: path, Acl: zk.WorldACL(zk.PermAll)})
+	await(t, client, path, written)
+	return err
+}
+
 // Servers that forget what they have confirmed break what locks stand on, although no
 // lock has noticed.
 func TestServersThatForget(t *testing.T) {
+	t.Parallel()
 	servers, client := serve(t)
 	c := configFor(t, servers)
+	ctx, stop := context.WithCancelCause(t.Context())
 	var once sync.Once
-	c.For = 5 * time.Second
+	c.For = time.Hour
 	c.Say = func(string, ...any) {
 		once.Do(func() {
-			go forget(t, client, c.Root+witnessName)
+			go func() { stop(forget(t, client, c.Root+witnessName)) }()
 		})
 	}
-	report := prove(t, c)
+	report := proveUntil(ctx, t, c)
+	require.Equal(t, context.Canceled, context.Cause(ctx))
 	require.Equal(t, Violated, report.Verdict)
 	require.Contains(t, report.Text(), "the servers forget")
 }
@@ -309,44 +345,39 @@ func setBack(
 		return err
 	}
 	dir := regexp.MustCompile(`(?m)^dataDir=(.*)$`).FindStringSubmatch(conf)[1]
-	former := t.TempDir()
-	written := func(version int32) {
-		for t.Context().Err() == nil {
-			_, stat, err := client.Get(path)
-			if err == nil && stat.Version > version {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-	written(0)
-	if err := os.CopyFS(filepath.Join(former, "data"), os.DirFS(dir)); err != nil {
+	former := filepath.Join(t.TempDir(), "data")
+	await(t, client, path, written)
+	if err := os.CopyFS(former, os.DirFS(dir)); err != nil {
 		return err
 	}
-	written(4)
+	await(t, client, path, func(stat *zk.Stat) bool { return stat.Version > 4 })
 	if err := server.Kill(); err != nil {
 		return err
 	}
-	return errors.Join(os.RemoveAll(dir),
-		os.CopyFS(dir, os.DirFS(filepath.Join(former, "data"))), server.Restart())
+	killed := time.Now().UnixMilli()
+	err = errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(former)),
+		server.Restart())
+	await(t, client, path, func(stat *zk.Stat) bool { return stat.Mtime > killed })
+	return err
 }
 
 // What comes of it at the locks is no finding of its own: the first that the report says
 // is that the servers have forgotten, and its file says so, too.
 func TestServersThatComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
 	zkserver.Real(t, "a server's files")
 	server := zkserver.Start(t, zkserver.Tick(time.Second/2)).Servers[0]
 	client, err := accessTo(server.Addr).Connect(t.Context(), 30*time.Second)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	c := configFor(t, server.Addr)
-	c.For, c.Session = 15*time.Second, 0
+	c.For, c.Session = time.Hour, 0
 	var kept bytes.Buffer
 	c.History = &kept
-	set := make(chan error, 1)
-	go func() { set <- setBack(t, server, client, c.Root+witnessName) }()
-	report := prove(t, c)
-	require.NoError(t, <-set)
+	ctx, stop := context.WithCancelCause(t.Context())
+	go func() { stop(setBack(t, server, client, c.Root+witnessName)) }()
+	report := proveUntil(ctx, t, c)
+	require.Equal(t, context.Canceled, context.Cause(ctx))
 	again, err := Check(&kept)
 	require.NoError(t, err)
 	for _, r := range []*Report{report, again} {
@@ -392,6 +423,7 @@ func TestAWorkerWhoseJudgeHasGone(t *testing.T) {
 // TestOnARealEnsemble runs for some seconds, or for as long as PROVE says, a duration
 // such as 10m, on one real server and on three, calm and with faults.
 func TestOnARealEnsemble(t *testing.T) {
+	t.Parallel()
 	zkserver.Real(t, "disks, and a quorum")
 	length, err := time.ParseDuration(cmp.Or(os.Getenv("PROVE"), "5s"))
 	require.NoError(t, err, "PROVE")
