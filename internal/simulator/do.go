@@ -19,9 +19,17 @@ func (u *use) as(ctx context.Context) *use {
 	return &other
 }
 
-// toldWithin is what passes at the most between the end of a hold and that of fn's ctx:
-// one goroutine has to run.
-const toldWithin = time.Millisecond
+// untold reports whether ctx goes on although one of the parts was lost. Between the end
+// of a hold and that of fn's ctx one goroutine has to run.
+func (w *World) untold(ctx context.Context, parts []part) bool {
+	if !anyLost(parts) {
+		return false
+	}
+	for looks := max(w.Looks, 1); looks > 0 && ctx.Err() == nil; looks-- {
+		time.Sleep(time.Millisecond)
+	}
+	return ctx.Err() == nil
+}
 
 // do is a use by way of Do. It reports whether the lock was held.
 func (u *use) do(s side) (held bool) {
@@ -55,11 +63,8 @@ func (u *use) fn(parts []part) {
 	for range 2 {
 		u.step.hold = hold / 2
 		u.hold(parts)
-		if u.ctx.Err() == nil && anyLost(parts) {
-			time.Sleep(toldWithin)
-			if u.ctx.Err() == nil {
-				u.unexpected("do", errLossNotTold)
-			}
+		if u.p.w.untold(u.ctx, parts) {
+			u.unexpected("do", errLossNotTold)
 		}
 	}
 }

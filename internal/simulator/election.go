@@ -124,11 +124,8 @@ func (c *campaign) lead(ctx context.Context, term *recipes.Hold) error {
 	if c.terms > 0 { // else the error that was to end Run came behind a loss
 		c.hold(c.parts)
 	}
-	if ctx.Err() == nil && anyLost(c.parts) {
-		time.Sleep(toldWithin)
-		if ctx.Err() == nil {
-			c.unexpected("lead", errLossNotTold)
-		}
+	if c.p.w.untold(ctx, c.parts) {
+		c.unexpected("lead", errLossNotTold)
 	}
 	c.beginNext()
 	if c.terms--; c.terms > 0 && !isClosed(c.p.w.stopping) {

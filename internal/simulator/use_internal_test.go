@@ -3,6 +3,8 @@ package simulator
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,5 +39,36 @@ func TestEachPartIsOfTheSessionInWhichItWasAcquired(t *testing.T) {
 	}
 	for i, p := range parts {
 		require.Equal(t, int64(7+i), p.inSession, p.path)
+	}
+}
+
+// Where the goroutine that ends ctx comes late by the machine's fault, somebody who looks
+// again is told.
+func TestALossThatABusyMachineTellsLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		looks   int
+		ends    time.Duration
+		untold  bool
+		decides time.Duration
+	}{
+		"at once":            {0, 0, false, 0},
+		"late":               {0, 50 * time.Millisecond, true, time.Millisecond},
+		"late, looked again": {100, 50 * time.Millisecond, false, 50 * time.Millisecond},
+		"never":              {100, time.Hour, true, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &World{Config: Config{Looks: c.looks}}
+				ctx, cancel := context.WithTimeout(t.Context(), c.ends)
+				defer cancel()
+				lost := make(chan struct{})
+				parts := []part{{grant: grant{lost: lost}}}
+				require.False(t, w.untold(ctx, parts), "nothing was lost")
+				close(lost)
+				began := time.Now()
+				require.Equal(t, c.untold, w.untold(ctx, parts))
+				require.InDelta(t, c.decides, time.Since(began), float64(time.Millisecond))
+			})
+		})
 	}
 }

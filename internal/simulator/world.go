@@ -57,6 +57,11 @@ type Config struct {
 	// Guarded makes each write of an exclusive holder a transaction that checks the hold.
 	Guarded bool
 
+	// Looks is how often an owner looks, a millisecond apart, whether its ctx tells of a
+	// loss: default once, by when, in virtual time, all has run that could. In real time
+	// others may be the first for long.
+	Looks int
+
 	Clock    func() time.Duration // default: the time since New
 	Register Register             // default: a new one in memory
 	// Tell passes each event on, in the order of the history, to a judge in another

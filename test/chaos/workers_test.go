@@ -153,6 +153,7 @@ func dialPlain(
 }
 
 func newWorld(c simulator.Config, dial dialer) (world *simulator.World, err error) {
+	c.Looks = 10_000 // lets each goroutine run, however busy the machine is
 	c.Dial = func(ctx context.Context, worker int) (simulator.Client, error) {
 		return dial(world.Recorder)(ctx, worker)
 	}

@@ -88,6 +88,9 @@ func (p *process) tell(e simulator.Event) (taken <-chan struct{}) {
 	return done
 }
 
+// looks lets each goroutine of a worker run, however busy its machine is.
+const looks = 10_000
+
 // work is one round.
 func (p *process) work(ctx context.Context, o order) error {
 	pace, keys := newLimiter(o.Rate), &keyring{dial: through(o.Lines)}
@@ -95,7 +98,7 @@ func (p *process) work(ctx context.Context, o order) error {
 		Seed: o.Seed, Session: measure(o.Session, o.Calm), Workers: 1, First: o.Worker,
 		Owners: owners, Root: o.Root, Locks: locksOf(o.Root),
 		Held: heldBelow(o.Root), HoldFor: 2 * o.Session,
-		ACL: p.ACL, Guarded: true, Tell: p.tell,
+		ACL: p.ACL, Guarded: true, Tell: p.tell, Looks: looks,
 		Stuck: func() string { return p.seen(ctx, o, pace) },
 		Pace: func(_ int, call, path string) time.Duration {
 			return pace.pace(call, path)
