@@ -13,6 +13,7 @@ import (
 
 // Batch systems limit the address space of jobs.
 func TestLittleAddressSpace(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: it links zklock twice")
 	}

@@ -239,6 +239,7 @@ func (s *screen) offersAll() {
 const bashCompletion = "/usr/share/bash-completion/bash_completion"
 
 func TestCompletionInBash(t *testing.T) {
+	t.Parallel()
 	setUp := `bind 'set show-all-if-ambiguous on'; bind 'set page-completions off'
 bind 'set completion-query-items 0'; bind 'set enable-bracketed-paste off'
 source <(zklock completion bash)`
@@ -257,6 +258,7 @@ source <(zklock completion bash)`
 }
 
 func TestCompletionInZsh(t *testing.T) {
+	t.Parallel()
 	s := startShell(t, `autoload -U compinit; compinit -u -D; LISTMAX=9999
 source <(zklock completion zsh)`, "zsh", "-f", "-i")
 	s.offersAll()
@@ -267,12 +269,14 @@ source <(zklock completion zsh)`, "zsh", "-f", "-i")
 
 // In a directory of fpath the script is the function itself.
 func TestCompletionInZshIsLoadedByName(t *testing.T) {
+	t.Parallel()
 	s := startShell(t, `mkdir f; zklock completion zsh >f/_zklock; fpath=($PWD/f $fpath)
 autoload -U compinit; compinit -u -D; LISTMAX=9999`, "zsh", "-f", "-i")
 	s.offersAll()
 }
 
 func TestCompletionInFish(t *testing.T) {
+	t.Parallel()
 	fish := needShell(t, "fish", "fish")
 	dir, env := shellEnv(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a-file"), nil, 0o600))

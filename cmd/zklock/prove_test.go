@@ -80,6 +80,7 @@ func selfSigned(t *testing.T) (config *tls.Config, file string) {
 // The proxy ends no TLS: a worker talks to the server itself, by the server's own name.
 // All that is created is the creator's, below the chroot.
 func TestProveWithTLSAndALogin(t *testing.T) {
+	t.Parallel()
 	config, ca := selfSigned(t)
 	cluster, err := zktest.New(zktest.WithTLS(config))
 	require.NoError(t, err)
@@ -162,6 +163,7 @@ func workersAppear(t *testing.T, of *exec.Cmd, n int) (pids []int) {
 // A judge that was suspended has seen nothing meanwhile: the round does not count, and
 // another one is made.
 func TestProveIsSuspended(t *testing.T) {
+	t.Parallel()
 	cluster, err := zktest.New()
 	require.NoError(t, err)
 	t.Cleanup(cluster.Close)
@@ -185,6 +187,7 @@ func TestProveIsSuspended(t *testing.T) {
 
 // If prove is killed, its workers end, also those that are suspended just then.
 func TestTheWorkersOfProveEndWithIt(t *testing.T) {
+	t.Parallel()
 	cluster, err := zktest.New()
 	require.NoError(t, err)
 	t.Cleanup(cluster.Close)

@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 // patience bounds what a test waits for.
 const patience = time.Minute
 
+// shortest is the shortest wait for a lock in a script.
+const shortest = 100 * time.Millisecond
+
 // Each script has a server of its own. What it can do beyond testscript's commands is in
 // serverCommands and processCommands.
 func TestScripts(t *testing.T) {
@@ -64,9 +67,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits CODE PROGRAM ARGS... runs a program, which must exit with the code. A single
-// attempt (zklock run -n) has a second: one that the machine has let stand still for that
-// long rightly says that it knows nothing, and is made again.
+// exits CODE PROGRAM ARGS... runs a program, which must exit with the code. What waits for
+// a lock has as little as shortest (zklock run -w): one that the machine has let stand
+// still for that long rightly says that it knows nothing, and is made again.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	for began := time.Now(); ; {
 		attempt := time.Now()
@@ -81,7 +84,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		if got == args[0] && !neg {
 			return
 		}
-		stoodStill := code == exitUnavailable && time.Since(attempt) > time.Second
+		stoodStill := code == exitUnavailable && time.Since(attempt) > shortest
 		if !stoodStill || time.Since(began) > patience {
 			ts.Fatalf("exit code %s, not %s", got, args[0])
 		}
