@@ -67,9 +67,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits CODE PROGRAM ARGS... runs a program, which must exit with the code. What waits for
-// a lock has as little as shortest (zklock run -w): one that the machine has let stand
-// still for that long rightly says that it knows nothing, and is made again.
+// exits CODE PROGRAM ARGS... runs a program, which must exit with the code. What waits
+// for a lock has as little as shortest (zklock run -w): one that the machine has let
+// stand still for that long rightly says that it knows nothing, and is made again.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	for began := time.Now(); ; {
 		attempt := time.Now()

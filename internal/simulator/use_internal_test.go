@@ -67,7 +67,8 @@ func TestALossThatABusyMachineTellsLate(t *testing.T) {
 				close(lost)
 				began := time.Now()
 				require.Equal(t, c.untold, w.untold(ctx, parts))
-				require.InDelta(t, c.decides, time.Since(began), float64(time.Millisecond))
+				took := time.Since(began)
+				require.InDelta(t, c.decides, took, float64(time.Millisecond))
 			})
 		})
 	}
