@@ -15,8 +15,8 @@ cd internal/behaviour/cost
 few=25 many=125 # acquisitions of each session; the difference leaves out start and end
 # collected PEER TIMES: the instructions of a process.
 collected() {
-	# Go's signals, by which it interrupts goroutines, are more than valgrind can take.
-	GODEBUG=asyncpreemptoff=1 CONTEST_TIMES=$2 valgrind --tool=callgrind --callgrind-out-file="$profiles/$1.$2" \
+	# Go's signals, by which it interrupts goroutines, are more than valgrind can take, and RDTSCP is unknown to it.
+	GODEBUG=asyncpreemptoff=1,cpu.rdtscp=off CONTEST_TIMES=$2 valgrind --tool=callgrind --callgrind-out-file="$profiles/$1.$2" \
 		"$cost" -test.run "ProcessorCostOfSessionsThatContend/$1\$" 2>&1 >/dev/null | sed -n 's/.*Collected : //p'
 }
 
