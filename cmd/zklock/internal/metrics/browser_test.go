@@ -155,6 +155,19 @@ func (s *scene) sees(ctx context.Context, text string) {
 	})
 }
 
+// press clicks the button of a form, once it is there: after another one was pressed the
+// page is loaded anew. It does so in one step, since the page may be drawn anew at any
+// time.
+func (s *scene) press(ctx context.Context, action string) {
+	s.Helper()
+	s.until(func() (pressed bool) {
+		err := chromedp.Run(ctx, chromedp.Evaluate(
+			`(b => b !== null && (b.click(), true))`+
+				`(document.querySelector('form[action="`+action+`"] button'))`, &pressed))
+		return err == nil && pressed
+	})
+}
+
 // text is what the page shows.
 func (s *scene) text(ctx context.Context) (text string) {
 	s.Helper()
@@ -374,21 +387,15 @@ func TestTheButtonsOfZktest(t *testing.T) {
 				recipes.WithData([]byte("host-1 (report)")))
 			require.NoError(t, err)
 			require.NoError(t, lock.Acquire(t.Context()))
-			// In one step: the page may be drawn anew between finding one and a click.
-			button := func(action string) chromedp.Action {
-				return chromedp.Evaluate(
-					`document.querySelector('form[action="`+action+`"] button').click()`,
-					nil)
-			}
 			s.do(ctx, emulation.SetScriptExecutionDisabled(disabled),
 				chromedp.Navigate(url))
 			s.sees(ctx, "host-1 (report)")
 			s.fits(ctx, "zktest", 375, 800, "light")
 			s.fits(ctx, "zktest", 1600, 900, "dark")
-			s.do(ctx, button("/servers/1/stop"))
-			s.do(ctx, button("/servers/2/stop"))
+			s.press(ctx, "/servers/1/stop")
+			s.press(ctx, "/servers/2/stop")
 			s.sees(ctx, "ZooKeeper does not answer")
-			s.do(ctx, button("/servers/1/start"))
+			s.press(ctx, "/servers/1/start")
 			s.sees(ctx, "Up to date")
 			s.sees(ctx, "host-1 (report)")
 		})
