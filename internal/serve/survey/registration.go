@@ -38,20 +38,24 @@ func (s *Survey) register(ctx context.Context, path string) error {
 	if numbered.MatchString(path) {
 		return nil
 	}
-	if err := s.pace(ctx, 1); err != nil {
+	var one inmate
+	if err := s.insist(ctx, path, func() (err error) {
+		one, err = s.read(path)
+		return err
+	}); err != nil {
 		return err
 	}
-	one, err := s.read(path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.changedLocked()
 	_, known := s.registered[path]
 	switch {
-	case err != nil || one.gone || one.Session == 0:
+	case one.gone || one.Session == 0:
 		delete(s.registered, path)
 		return nil
 	case !known && len(s.registered) >= registrationsAtMost:
-		s.full = true
+		s.exceeded.add(fmt.Sprintf("there are more registrations than the %d that are "+
+			"shown", registrationsAtMost), "", s.round)
 		return nil
 	}
 	s.registered[path] = visited{Registration{

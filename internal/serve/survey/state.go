@@ -268,15 +268,11 @@ func (s *Survey) elsewhereLocked() (all []Finding) {
 	}
 	for path, why := range s.skipped {
 		all = append(all, Finding{
-			Kind: Skipped, Path: path, Text: "it was not looked at: " + why,
+			Kind: Skipped, Path: path, Text: "it was not looked at: " + why.text,
 		})
 	}
-	if s.full {
-		all = append(all, Finding{
-			Kind: Skipped, Path: "/",
-			Text: fmt.Sprintf("there are more locks than the %d directories that are "+
-				"watched", dirsAtMost),
-		})
+	for limit := range s.exceeded {
+		all = append(all, Finding{Kind: Skipped, Path: "/", Text: limit})
 	}
 	return all
 }
