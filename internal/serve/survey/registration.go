@@ -19,6 +19,8 @@ type Registration struct {
 	Session string    `json:"session"`
 	Since   time.Time `json:"since"`
 	Data    string    `json:"data"` // as of the last walk, or of its create
+	// Address is that of its session's connection; "": it is not known.
+	Address string `json:"address,omitempty"`
 }
 
 // A visited registration is one that was there when it was visited last.
@@ -103,6 +105,7 @@ func (s *Survey) registrationsLocked() []Registration {
 	all := make([]Registration, 0, len(s.registered))
 	for path, r := range s.registered {
 		if l := s.locks[zkpath.Parent(path)]; l == nil || l.recipe == "" {
+			r.Address = s.addresses[r.Session]
 			all = append(all, r.Registration)
 		}
 	}

@@ -165,7 +165,7 @@ func earliest(a, b time.Time) time.Time {
 
 func (s *Survey) lockLocked(l *lock) Lock {
 	one := Lock{
-		Path: l.path, Recipe: l.recipe, Queue: l.queue, More: l.more,
+		Path: l.path, Recipe: l.recipe, Queue: s.locatedLocked(l.queue), More: l.more,
 		Handovers: l.handovers, Missed: l.missed, Changed: l.changed,
 	}
 	for _, d := range l.dirs {

@@ -20,6 +20,8 @@ type Config struct {
 	Rescan  time.Duration // between two walks
 	Old     time.Duration // what is held for longer is a finding
 	NoData  bool          // it asks for no data
+	// Addresses says how to learn those of sessions. nil: they are not known.
+	Addresses *Addresses
 	// Seen is called with each event, in order for each lock. It must not wait, or call
 	// the Survey. nil: nobody cares.
 	Seen func(Event)
@@ -62,9 +64,10 @@ type Survey struct {
 	mu         sync.Mutex // guards what follows
 	dirs       map[string]*dir
 	locks      map[string]*lock
-	skipped    notes // why a path could not be looked at
-	unrelated  notes // znodes in the directories of locks that are no locks
-	exceeded   notes // limits of what is known, as a finding says them
+	skipped    notes             // why a path could not be looked at
+	unrelated  notes             // znodes in the directories of locks that are no locks
+	addresses  map[string]string // of the connections, by session
+	exceeded   notes             // limits of what is known, as a finding says them
 	registered map[string]visited
 	visiting   map[string]bool // registrations that are to be visited again
 	history    history
@@ -110,6 +113,9 @@ func (s *Survey) Run(ctx context.Context) error {
 	}
 	s.running.Go(func() { s.pulse(ctx) })
 	s.running.Go(func() { s.strangers(ctx) })
+	if s.config.Addresses != nil {
+		s.running.Go(func() { s.learnAddresses(ctx) })
+	}
 	s.running.Go(func() { cancel(s.walks(ctx)) })
 	<-ctx.Done()
 	s.running.Wait()

@@ -2,11 +2,13 @@ package metrics_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -383,6 +385,51 @@ func TestTheRegistrations(t *testing.T) {
 	}
 	_, body, _ := s.get(http.MethodGet, "/?q=nothing-has")
 	require.NotContains(t, body, "/instances/one")
+}
+
+// The addresses of sessions are on the page and in the JSON, and the filter finds them;
+// but nowhere unless they are asked for.
+func TestTheAddresses(t *testing.T) {
+	for name, change := range map[string]func(s *scene, c *survey.Config){
+		"off": func(*scene, *survey.Config) {},
+		"on": func(s *scene, c *survey.Config) {
+			c.Addresses = &survey.Addresses{
+				Servers: s.cluster.Addrs(),
+				Dial: func(ctx context.Context, server string) (net.Conn, error) {
+					return (&net.Dialer{}).DialContext(ctx, "tcp", server)
+				},
+				Silent: func(_ string, err error) { require.NoError(s, err) },
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, web.Access{}, change)
+			s.join("/lock", "x")
+			_, err := s.client.Create("/registered", nil, zk.FlagEphemeral,
+				zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			s.knows(1)
+			s.until(func() bool {
+				state := s.survey.State()
+				return len(state.Registrations) == 1 &&
+					(name == "off" || state.Locks[0].Queue[0].Address != "")
+			})
+			address := cmp.Or(s.survey.State().Locks[0].Queue[0].Address, "127.0.0.1:")
+			for path, times := range map[string]int{
+				"/": 1, "/lock?path=/lock": 1, "/api/locks": 2, "/api/locks?path=/lock": 1,
+			} {
+				if name == "off" {
+					times = 0
+				}
+				s.until(func() bool { // a page may be of a moment ago
+					_, body, _ := s.get(http.MethodGet, path)
+					return strings.Count(body, address) == times
+				})
+			}
+			_, body, _ := s.get(http.MethodGet, "/?q="+address)
+			require.Equal(t, name == "on", strings.Contains(body, "/lock?path="))
+		})
+	}
 }
 
 // A deadlock is on the page of each of its locks, and marks each in the list.
