@@ -119,7 +119,8 @@ func (s *Survey) State() State {
 	now := s.clock.now()
 	state := State{
 		At: now, Version: s.version, Walked: s.walked, Watched: len(s.dirs),
-		Outdated: s.outdatedLocked(), Registrations: s.registrationsLocked(),
+		Outdated: s.outdatedLocked(), Locks: []Lock{},
+		Registrations: s.registrationsLocked(), Findings: []Finding{},
 	}
 	crowd := queues.NewCrowd()
 	for _, l := range s.locks {
@@ -184,7 +185,7 @@ func (s *Survey) Detail(path string) (l Lock, stays []Stay, ok bool) {
 	if of == nil || of.recipe == "" {
 		return Lock{}, nil, false
 	}
-	return s.lockLocked(of), slices.Clone(of.stays), true
+	return s.lockLocked(of), append([]Stay{}, of.stays...), true
 }
 
 // findingsLocked are what is wrong with a lock.
