@@ -34,7 +34,7 @@ const (
 	addressesEvery = 10 * time.Second
 	// answerWithin is how long a server may take to answer.
 	answerWithin = 3 * time.Second
-	// answerAtMost is how much of an answer is read, in bytes: of some 50,000 connections.
+	// answerAtMost bounds what is read of an answer, in bytes: some 50,000 connections.
 	answerAtMost = 16 << 20
 )
 

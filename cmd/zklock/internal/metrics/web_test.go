@@ -391,7 +391,8 @@ func TestWhatIsAskedForIsThere(t *testing.T) {
 	s := populated(t)
 	require.NoError(t, s.client.Delete(s.survey.State().Locks[2].Queue[0].Node, -1))
 	s.knows(6)
-	_, err := s.client.Create("/registered", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	_, err := s.client.Create("/registered", nil, zk.FlagEphemeral,
+		zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	s.until(func() bool { return len(s.survey.State().Registrations) == 1 })
 	_, body, _ := s.get("GET", "/metrics")
@@ -462,7 +463,8 @@ func TestTheAddresses(t *testing.T) {
 			})
 			address := cmp.Or(s.survey.State().Locks[0].Queue[0].Address, "127.0.0.1:")
 			for path, times := range map[string]int{
-				"/": 1, "/lock?path=/lock": 1, "/api/locks": 2, "/api/locks?path=/lock": 1,
+				"/": 1, "/lock?path=/lock": 1, "/api/locks": 2,
+				"/api/locks?path=/lock": 1,
 			} {
 				if name == "off" {
 					times = 0
