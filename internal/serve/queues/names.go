@@ -35,17 +35,15 @@ func IsLock(children []string) bool {
 // semaphore whose gate nobody passes may have its leases alone: a server deletes an empty
 // container.
 func LockAt(dir string, children []string) string {
-	path := dir
-	if strings.HasSuffix(dir, "/"+observe.LeasesDir) &&
-		len(Queued(observe.LeasesDir, children)) > 0 {
-		path = zkpath.Parent(dir)
-	} else if !IsLock(children) {
+	parent := zkpath.Parent(dir)
+	switch {
+	case dir == "/" || !IsLock(children):
 		return ""
+	case parent != "/" && strings.HasSuffix(dir, "/"+observe.LeasesDir) &&
+		len(Queued(observe.LeasesDir, children)) > 0:
+		return parent
 	}
-	if path == "/" {
-		return ""
-	}
-	return path
+	return dir
 }
 
 // In is what Inspect takes for a queue in the directory of a lock, "", and in those of a
