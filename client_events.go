@@ -67,7 +67,7 @@ type clientEvents struct {
 	last      SessionEvent   // of those in which the session has changed; zero before
 	connected bool           // and not disconnected since
 	queue     []SessionEvent // not told yet
-	closing   bool           // nothing but the end is to come
+	closing   bool           // nothing but the end is to come: last remains
 	more      chan struct{}  // has room for one; closed at the end
 }
 
@@ -83,6 +83,9 @@ func newClientEvents(s *clientSettings, asked time.Duration) *clientEvents {
 func (c *clientEvents) gotSession(server string, id int64, timeout time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closing {
+		return
+	}
 	if c.last.Session != 0 && c.last.Session != id {
 		c.expiredLocked(server)
 	}
@@ -96,7 +99,7 @@ func (c *clientEvents) gotSession(server string, id int64, timeout time.Duration
 func (c *clientEvents) disconnected(cut error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.connected {
+	if c.closing || !c.connected {
 		return
 	}
 	c.connected = false
@@ -115,7 +118,7 @@ func (c *clientEvents) expired(server string) {
 }
 
 func (c *clientEvents) expiredLocked(server string) {
-	if c.last.Session != 0 {
+	if !c.closing && c.last.Session != 0 {
 		c.last.Server = server
 		c.addLocked(SessionExpired, zk.ErrSessionExpired)
 		c.last.Session = 0
@@ -123,9 +126,6 @@ func (c *clientEvents) expiredLocked(server string) {
 }
 
 func (c *clientEvents) addLocked(kind SessionEventKind, err error) {
-	if c.closing {
-		return
-	}
 	c.last.Kind, c.last.Err = kind, err
 	c.queue = append(c.queue, c.last)
 	select {

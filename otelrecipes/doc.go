@@ -40,7 +40,8 @@
 // not. What remains is recipes.Hold.Until of the hold that is lost first unless ZooKeeper
 // answers: it shrinks in an outage, and is not there while nothing is held. In a process
 // with several clients, one that is disconnected makes connected 0. Those that are closed
-// do not count.
+// do not count. Observers of one provider that have the same attributes show together
+// what they know.
 //
 // The reason of a loss is "session ended", "znode gone" (somebody deleted it, or the
 // session ended and the client does not know of that yet), "out of touch" (with

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -35,30 +37,78 @@ func newGauges(m metric.Meter) (g gauges, err error) {
 	return g, errors.Join(errs[:]...)
 }
 
-func (o *Observer) registerGauges(m metric.Meter) error {
-	g, err := newGauges(m)
-	if err != nil {
-		return err
+// A group is all Observers of a provider. They show their gauges together: of two that
+// observe the same attributes the provider keeps only the last.
+type group struct {
+	gauges
+	mu  sync.Mutex // guards all
+	all []*Observer
+}
+
+// groups are those of all providers, each for as long as the process runs. groupsMu
+// guards it.
+var (
+	groupsMu sync.Mutex
+	groups   = map[metric.MeterProvider]*group{}
+)
+
+// joinGroup has the gauges of an Observer shown.
+func (o *Observer) joinGroup(m metric.Meter) error {
+	groupsMu.Lock()
+	defer groupsMu.Unlock()
+	isKey := reflect.ValueOf(o.meters).Comparable()
+	var g *group
+	if isKey {
+		g = groups[o.meters]
 	}
+	if g == nil {
+		var err error
+		if g, err = newGroup(m); err != nil {
+			return err
+		}
+	}
+	if isKey {
+		groups[o.meters] = g
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all = append(g.all, o)
+	return nil
+}
+
+func newGroup(m metric.Meter) (*group, error) {
+	gauges, err := newGauges(m)
+	if err != nil {
+		return nil, err
+	}
+	g := &group{gauges: gauges}
 	_, err = m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		o.observeLocks(to, g)
-		o.observeSessions(to, g)
+		g.mu.Lock()
+		all := slices.Clone(g.all)
+		g.mu.Unlock()
+		g.observeLocks(to, all)
+		g.observeSessions(to, all)
 		return nil
 	}, g.waitAge, g.holdAge, g.remaining, g.connected, g.disconnected)
-	return err
+	return g, err
 }
 
 // observeLocks shows the ages of every lock that was seen, so that they return to 0, and
 // the time that remains of those that are held.
-func (o *Observer) observeLocks(to metric.Observer, g gauges) {
+func (g *group) observeLocks(to metric.Observer, all []*Observer) {
 	now := time.Now()
 	waits, holds, left := ages{}, ages{}, map[attribute.Distinct]time.Duration{}
-	o.mu.Lock()
-	locks, held := maps.Clone(o.locks), slices.Collect(maps.Values(o.holds))
-	for _, w := range o.waits {
-		waits.add(w.lock, now.Sub(w.joined[0].at))
+	locks := map[attribute.Distinct]attribute.Set{}
+	var held []hold
+	for _, o := range all {
+		o.mu.Lock()
+		maps.Copy(locks, o.locks)
+		held = slices.AppendSeq(held, maps.Values(o.holds))
+		for _, w := range o.waits {
+			waits.add(w.lock, now.Sub(w.joined[0].at))
+		}
+		o.mu.Unlock()
 	}
-	o.mu.Unlock()
 	for _, h := range held {
 		holds.add(h.lock, now.Sub(h.since))
 		until := h.until()
@@ -90,21 +140,36 @@ func (a ages) add(lock attribute.Set, age time.Duration) {
 }
 
 // observeSessions shows the connections; nothing while there is no client.
-func (o *Observer) observeSessions(to metric.Observer, g gauges) {
-	o.mu.Lock()
-	since, known := o.sessions.down()
-	o.mu.Unlock()
-	if !known {
-		return
+func (g *group) observeSessions(to metric.Observer, all []*Observer) {
+	sets := map[attribute.Distinct]attribute.Set{}
+	down := map[attribute.Distinct]time.Time{} // since when; zero: all are connected
+	for _, o := range all {
+		o.mu.Lock()
+		since, known := o.sessions.down()
+		o.mu.Unlock()
+		if known {
+			set := attribute.NewSet(slices.Clone(o.attributes)...)
+			of := set.Equivalent()
+			sets[of], down[of] = set, earliest(down[of], since)
+		}
 	}
-	attributes := metric.WithAttributes(o.attributes...)
-	if since.IsZero() {
-		to.ObserveInt64(g.connected, 1, attributes)
-		to.ObserveFloat64(g.disconnected, 0, attributes)
-		return
+	for of, since := range down {
+		attributes := metric.WithAttributeSet(sets[of])
+		connected, disconnected := int64(1), 0.
+		if !since.IsZero() {
+			connected, disconnected = 0, time.Since(since).Seconds()
+		}
+		to.ObserveInt64(g.connected, connected, attributes)
+		to.ObserveFloat64(g.disconnected, disconnected, attributes)
 	}
-	to.ObserveInt64(g.connected, 0, attributes)
-	to.ObserveFloat64(g.disconnected, time.Since(since).Seconds(), attributes)
+}
+
+// earliest returns the first of two times of which the zero one is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // sessions are those of the clients that are not closed, as their events tell. An event
@@ -146,9 +211,7 @@ func (s *sessions) change(e recipes.SessionEvent, now time.Time) {
 func (s *sessions) down() (first time.Time, known bool) {
 	all := slices.AppendSeq(slices.Clone(s.expired), maps.Values(s.since))
 	for _, since := range all {
-		if first.IsZero() || !since.IsZero() && since.Before(first) {
-			first = since
-		}
+		first = earliest(first, since)
 	}
 	return first, len(all) > 0
 }

@@ -144,3 +144,44 @@ func TestConnections(t *testing.T) {
 		require.Empty(t, of(s.metrics(), "session.connected", "session.disconnected"))
 	})
 }
+
+// Observers with the same attributes show together what each of them knows: none hides
+// what another has to say.
+func TestSeveralObservers(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *scene) {
+		holder, link := s.connect("holder")
+		lock := s.mutex(holder)
+		ctx := s.owner()
+		require.NoError(t, lock.Acquire(ctx))
+		time.Sleep(time.Minute)
+		s.observeAnew()
+		other, _ := s.connect("other")
+		waiter, waits := s.mutex(other), s.owner()
+		acquired := make(chan error, 1)
+		go func() { acquired <- waiter.Acquire(waits) }()
+		time.Sleep(time.Minute)
+		s.observeAnew()
+		third, _ := s.connect("third")
+		free, err := recipes.NewInterProcessMutex(
+			third, path+"2", recipes.WithObserver(s.observer.Lock))
+		require.NoError(t, err)
+		require.NoError(t, free.Acquire(ctx))
+		link.Cut()
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{
+			"lock.hold.age [s] name= recipe=mutex: 122.000",
+			fmt.Sprintf("lock.hold.remaining [s] name= recipe=mutex: %.3f",
+				time.Until(lock.Hold(ctx).Until()).Seconds()),
+			"lock.wait.age [s] name= recipe=mutex: 62.000",
+			"session.connected [{connection}]: 0",
+			"session.disconnected [s]: 2.000",
+		}, of(s.metrics(), "lock.hold.age", "lock.hold.remaining", "lock.wait.age",
+			"session.connected", "session.disconnected"))
+		link.Heal()
+		time.Sleep(2 * time.Second)
+		require.NoError(t, lock.Release(ctx))
+		require.NoError(t, <-acquired)
+		require.NoError(t, waiter.Release(waits))
+		require.NoError(t, free.Release(ctx))
+	})
+}

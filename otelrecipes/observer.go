@@ -76,7 +76,7 @@ func NewObserver(opts ...Option) (*Observer, error) {
 		waits: map[uint64]*wait{}, holds: map[holdKey]hold{},
 		locks: map[attribute.Distinct]attribute.Set{}, sessions: newSessions(),
 	}
-	if err := o.registerGauges(meter); err != nil {
+	if err := o.joinGroup(meter); err != nil {
 		return nil, fmt.Errorf("otelrecipes: make the gauges: %w", err)
 	}
 	return o, nil

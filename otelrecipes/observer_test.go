@@ -30,6 +30,7 @@ type scene struct {
 	t        *testing.T
 	cluster  *zktest.Cluster
 	observer *otelrecipes.Observer
+	opts     []otelrecipes.Option // of the observer
 	reader   *sdkmetric.ManualReader
 	spans    *tracetest.SpanRecorder
 	tracer   trace.Tracer
@@ -51,13 +52,20 @@ func newScene(t *testing.T, opts ...otelrecipes.Option) *scene {
 	}
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(s.spans))
 	s.tracer = tracers.Tracer("test")
-	var err error
-	s.observer, err = otelrecipes.NewObserver(append(opts,
+	s.opts = append(opts,
 		otelrecipes.WithMeterProvider(
 			sdkmetric.NewMeterProvider(sdkmetric.WithReader(s.reader))),
-		otelrecipes.WithTracerProvider(tracers))...)
-	require.NoError(t, err)
+		otelrecipes.WithTracerProvider(tracers))
+	s.observeAnew()
 	return s
+}
+
+// observeAnew has another observer with the same options from then on.
+func (s *scene) observeAnew() {
+	s.t.Helper()
+	var err error
+	s.observer, err = otelrecipes.NewObserver(s.opts...)
+	require.NoError(s.t, err)
 }
 
 // connect returns a client that is observed, and its link.

@@ -133,24 +133,34 @@ var versionLine = regexp.MustCompile(`(?m)^Zookeeper version: ([^ ,\n]+)`)
 // not talk TLS.
 func askVersion(server string, config *tls.Config) string {
 	const limit = 3 * time.Second
-	conn, err := net.DialTimeout("tcp", server, limit)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	conn, err := dialServer(ctx, server, config)
 	if err != nil {
 		return ""
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(limit)) // never fails on an open one
-	if config != nil {
-		config = config.Clone()
-		if config.ServerName == "" {
-			config.ServerName, _, _ = net.SplitHostPort(server) // servers has the ports
-		}
-		conn = tls.Client(conn, config)
-	}
 	if _, err := io.WriteString(conn, "srvr"); err != nil {
 		return ""
 	}
 	told, _ := io.ReadAll(io.LimitReader(conn, 4096)) // a part may do
 	return versionIn(told)
+}
+
+// dialServer connects to a server to ask it a four-letter word.
+func dialServer(
+	ctx context.Context, server string, config *tls.Config,
+) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	if err != nil || config == nil {
+		return conn, err
+	}
+	config = config.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(server) // servers has the ports
+	}
+	return tls.Client(conn, config), nil
 }
 
 // versionIn finds the version in a server's answer, "" where there is none.

@@ -51,6 +51,7 @@ type pageServer struct {
 	token     string
 	cert, key string
 	maxPaths  int
+	addresses bool
 	survey    survey.Config
 }
 
@@ -129,6 +130,12 @@ func (s *pageServer) surveyFlags() []cli.Flag {
 		&cli.BoolFlag{
 			Name: "no-data", Destination: &to.NoData,
 			Usage: "read no data of znodes, and show none",
+		},
+		&cli.BoolFlag{
+			Name: "addresses", Destination: &s.addresses,
+			Usage: "show the addresses of sessions, which the servers tell with the " +
+				"four-letter word cons: everybody can ask them, too, once " +
+				"4lw.commands.whitelist has it",
 		},
 		&cli.IntFlag{
 			Name: "max-paths", Destination: &s.maxPaths, Value: 1000,
@@ -271,6 +278,20 @@ const (
 	requestWithin = 15 * time.Second
 )
 
+// addressesOf asks the servers for the addresses of their connections.
+func addressesOf(to *target, logger *slog.Logger) *survey.Addresses {
+	return &survey.Addresses{
+		Servers: strings.Split(to.servers, ","),
+		Dial: func(ctx context.Context, server string) (net.Conn, error) {
+			return dialServer(ctx, server, to.tls)
+		},
+		Silent: func(server string, err error) {
+			logger.Warn("zklock serve: a server does not tell the addresses of sessions",
+				"server", server, "error", err)
+		},
+	}
+}
+
 // serve answers until ctx is done.
 func (s *pageServer) serve(
 	ctx context.Context, client *recipes.Client, listener net.Listener, to *target,
@@ -286,6 +307,9 @@ func (s *pageServer) serve(
 	s.survey.Seen = func(e survey.Event) {
 		counts.Seen(e)
 		seen(e)
+	}
+	if s.addresses {
+		s.survey.Addresses = addressesOf(to, logger)
 	}
 	locks := survey.New(client, s.survey)
 	server := &http.Server{
@@ -309,6 +333,7 @@ func (s *pageServer) serve(
 	go func() {
 		<-ctx.Done()
 		_ = server.Close()
+		client.Close() // ends the requests that are under way
 	}()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		cancel(err)

@@ -45,8 +45,8 @@ func (w *walk) down(ctx context.Context, path string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if path != "/" && queues.IsLock(children) {
-		if err := w.visit(path); err != nil {
+	if lock := queues.LockAt(path, children); lock != "" {
+		if err := w.visit(lock); err != nil {
 			if err := w.without(path, err); err != nil {
 				return err
 			}

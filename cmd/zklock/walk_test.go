@@ -48,3 +48,26 @@ func TestParticipants(t *testing.T) {
 	require.ElementsMatch(t, shown, matched)
 	require.Len(t, shown, 9)
 }
+
+// A server deletes the gate of a semaphore while nobody passes it. Its leases show what
+// it is.
+func TestAWalkFindsASemaphoreByItsLeases(t *testing.T) {
+	client, err := recipes.Connect(t.Context(), zktest.Start(t).ConnectString(),
+		30*time.Second)
+	require.NoError(t, err)
+	defer client.Close()
+	for _, path := range []string{
+		"/a", "/a/semaphore", "/a/semaphore/leases",
+		"/a/semaphore/leases/x-lease-0000000001",
+	} {
+		_, err := client.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	var visited []string
+	w := &walk{
+		client: client, most: 100, each: 100,
+		visit: func(path string) error { visited = append(visited, path); return nil },
+	}
+	require.NoError(t, w.down(t.Context(), "/"))
+	require.Equal(t, []string{"/a/semaphore"}, visited)
+}

@@ -116,7 +116,7 @@ func reply(
 
 func (a *admin) sessions(*http.Request) (string, error) {
 	var b strings.Builder
-	for _, id := range a.page.others(a.cluster.Sessions()) {
+	for _, id := range a.page.others(a.cluster) {
 		fmt.Fprintf(&b, "%#x\n", uint64(id))
 	}
 	return b.String(), nil

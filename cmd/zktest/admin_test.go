@@ -4,15 +4,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 var anyone = zk.WorldACL(zk.PermAll)
@@ -337,4 +341,39 @@ func TestJavaIsNoBrowser(t *testing.T) {
 	defer answer.Body.Close()
 	require.Contains(t, answer.Header.Get("Content-Type"), "text/plain")
 	require.Equal(t, "0\n", p.look("/watches"))
+}
+
+// Viewers who wait for the page keep no program waiting, nor each other.
+func TestViewersWhileZooKeeperIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &admin{cluster: zktest.Start(t)}
+		t.Cleanup(a.page.close)
+		handler := a.handler()
+		asks := func(path, agent string) *httptest.ResponseRecorder {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet,
+				"http://127.0.0.1"+path, nil)
+			r.Header.Set("Accept", "text/html")
+			r.Header.Set("User-Agent", agent)
+			answer := httptest.NewRecorder()
+			handler.ServeHTTP(answer, r)
+			return answer
+		}
+		a.cluster.Server(0).Stop()
+		began := time.Now()
+		var viewers sync.WaitGroup
+		for range 3 {
+			viewers.Go(func() {
+				answer := asks("/", "Mozilla/5.0")
+				require.Equal(t, http.StatusServiceUnavailable, answer.Code)
+				require.Less(t, time.Since(began), openWithin+time.Second)
+			})
+		}
+		synctest.Wait()
+		require.Equal(t, http.StatusOK, asks("/sessions", "test").Code)
+		require.Zero(t, time.Since(began))
+		viewers.Wait()
+		a.cluster.Server(0).Start()
+		require.Equal(t, http.StatusOK, asks("/", "Mozilla/5.0").Code)
+		require.Empty(t, asks("/sessions", "test").Body.String())
+	})
 }

@@ -19,10 +19,20 @@ import (
 // A page shows the locks inside, as zklock serve does. Until somebody looks it does
 // nothing: a test must not meet a session that is not its own.
 type page struct {
-	mu      sync.Mutex // guards what follows
+	mu   sync.Mutex // guards last
+	last *opening   // nil: nobody has looked, or it has failed
+}
+
+// An opening is the begin of a survey. All viewers wait for the same one.
+type opening struct {
+	before []int64       // the sessions that there were
+	cancel func()        // ends it, and the survey
+	done   chan struct{} // closed once what follows is valid
+
 	handler http.Handler
+	err     error
 	client  *recipes.Client
-	stop    func()
+	ended   chan struct{} // closed at the end of the survey
 }
 
 // show answers with the pages.
@@ -42,20 +52,42 @@ const (
 	openWithin = 5 * time.Second
 )
 
-// open begins to survey, if nobody has looked before. It has a link of its own: what cuts
-// the clients off does not blind the page.
+// open begins to survey, if nobody has looked before.
 func (p *page) open(ctx context.Context, a *admin) (http.Handler, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.handler != nil {
-		return p.handler, nil
+	o := p.last
+	if o == nil {
+		surveying, cancel := context.WithCancel(context.Background())
+		o = &opening{
+			before: a.cluster.Sessions(), cancel: cancel, done: make(chan struct{}),
+		}
+		p.last = o
+		go p.begin(surveying, a, o)
 	}
-	ctx, cancel := context.WithTimeout(ctx, openWithin)
+	p.mu.Unlock()
+	select {
+	case <-o.done:
+		return o.handler, o.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// begin surveys until ctx is done. It has a link of its own: what cuts the clients off
+// does not blind the page.
+func (p *page) begin(ctx context.Context, a *admin, o *opening) {
+	defer close(o.done)
+	within, cancel := context.WithTimeout(ctx, openWithin)
 	defer cancel()
-	client, err := recipes.Connect(ctx, strings.Join(a.cluster.Names(), ","), pageTimeout,
-		recipes.WithDialer(a.cluster.Link("page").Dial))
+	client, err := recipes.Connect(within, strings.Join(a.cluster.Names(), ","),
+		pageTimeout, recipes.WithDialer(a.cluster.Link("page").Dial))
 	if err != nil {
-		return nil, fmt.Errorf("the page has no session, try again: %w", err)
+		o.cancel()
+		o.err = fmt.Errorf("the page has no session, try again: %w", err)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.last = nil
+		return
 	}
 	site, seen := web.New(web.Config{
 		Name: "zktest", Servers: a.connect, Log: slog.New(slog.DiscardHandler),
@@ -65,37 +97,45 @@ func (p *page) open(ctx context.Context, a *admin) (http.Handler, error) {
 		Roots: []string{"/"}, Rate: 1000, PerLock: 5, Rescan: 10 * time.Minute,
 		Old: 10 * time.Minute, Seen: seen,
 	})
-	surveying, end := context.WithCancel(context.Background())
-	ended := make(chan struct{})
+	o.client, o.handler, o.ended = client, site.Handler(locks, nil), make(chan struct{})
 	go func() {
-		defer close(ended)
-		_ = locks.Run(surveying) // it ends with surveying
+		defer close(o.ended)
+		_ = locks.Run(ctx) // it ends with ctx
 	}()
-	p.client, p.handler = client, site.Handler(locks, nil)
-	p.stop = func() {
-		end()
-		client.Close()
-		<-ended
-	}
-	return p.handler, nil
 }
 
 func (p *page) close() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stop != nil {
-		p.stop()
+	o := p.last
+	p.mu.Unlock()
+	if o == nil {
+		return
+	}
+	o.cancel()
+	<-o.done
+	if o.client != nil {
+		o.client.Close()
+		<-o.ended
 	}
 }
 
-// others are the sessions that are not the page's.
-func (p *page) others(sessions []int64) []int64 {
+// others are the sessions that are not the page's. They wait for a page that begins only
+// if there is a session that may be its own.
+func (p *page) others(of *zktest.Cluster) []int64 {
+	sessions := of.Sessions()
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.client == nil {
+	o := p.last
+	p.mu.Unlock()
+	if o == nil || !slices.ContainsFunc(sessions, func(id int64) bool {
+		return !slices.Contains(o.before, id)
+	}) {
 		return sessions
 	}
-	own := p.client.SessionID()
+	<-o.done
+	if o.client == nil {
+		return sessions
+	}
+	own := o.client.SessionID()
 	return slices.DeleteFunc(sessions, func(id int64) bool { return id == own })
 }
 
@@ -117,7 +157,7 @@ func (a *admin) controls() []web.Controls {
 		all = append(all, a.controlsOf(i+1, s, len(servers) > 1))
 	}
 	sessions := web.Controls{Of: "end a session"}
-	for _, id := range a.page.others(a.cluster.Sessions()) {
+	for _, id := range a.page.others(a.cluster) {
 		if len(sessions.Buttons) < sessionsShown {
 			text := fmt.Sprintf("%#x", uint64(id))
 			sessions.Buttons = append(sessions.Buttons,

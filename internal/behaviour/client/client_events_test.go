@@ -192,3 +192,30 @@ func TestAConnectThatFailsTellsNothing(t *testing.T) {
 		require.Empty(t, told.kinds())
 	})
 }
+
+// What happens while a Client closes is told no more. So the end is that of the session
+// that the observer knows.
+func TestAnExpiryWhileAClientCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told diary
+		cluster := zktest.Start(t)
+		client, err := recipes.Connect(t.Context(), cluster.Names()[0], 10*time.Second,
+			recipes.WithDialer(cluster.Link("ours").Dial),
+			recipes.WithClientObserver(told.note))
+		require.NoError(t, err)
+		session := client.SessionID()
+		require.True(t, cluster.ExpireSession(session))
+		time.Sleep(time.Second / 2) // it is about to connect again
+		var next int64
+		client.OnClose(func() {
+			time.Sleep(900 * time.Millisecond)
+			next = client.SessionID()
+		})
+		client.Close()
+		require.NotEqual(t, session, next, "it has got another session meanwhile")
+		require.Equal(t, []recipes.SessionEventKind{
+			recipes.SessionConnected, recipes.SessionDisconnected, recipes.SessionClosed,
+		}, told.kinds())
+		require.Equal(t, session, told.events[2].Session)
+	})
+}

@@ -31,6 +31,21 @@ func IsLock(children []string) bool {
 	return IsSemaphore(children) || len(Queued("", children)) > 0
 }
 
+// LockAt is the path of the lock of a directory by what is in it; "" if it is none's. A
+// semaphore whose gate nobody passes may have its leases alone: a server deletes an empty
+// container.
+func LockAt(dir string, children []string) string {
+	parent := zkpath.Parent(dir)
+	switch {
+	case dir == "/" || !IsLock(children):
+		return ""
+	case parent != "/" && strings.HasSuffix(dir, "/"+observe.LeasesDir) &&
+		len(Queued(observe.LeasesDir, children)) > 0:
+		return parent
+	}
+	return dir
+}
+
 // In is what Inspect takes for a queue in the directory of a lock, "", and in those of a
 // semaphore. The znodes in one are ephemeral, and have no children.
 func In(sub string) observe.Queue { return observe.Queue{Kinds: observe.Names(sub)} }

@@ -35,3 +35,20 @@ func TestJSONLosesNoByte(t *testing.T) {
 		require.Equal(t, "/b", whole(back.Nodes[1], got[1]))
 	}
 }
+
+// A directory is that of a lock by what is in it, and of a semaphore also by its leases.
+func TestLockAt(t *testing.T) {
+	for _, c := range []struct {
+		dir, child, want string
+	}{
+		{"/a", "x-lock-0000000001", "/a"},
+		{"/a/leases", "x-lease-0000000001", "/a"},
+		{"/a/leases", "x-lock-0000000001", "/a/leases"},
+		{"/leases", "x-lease-0000000001", "/leases"},
+		{"/a/b", "x-lease-0000000001", "/a/b"},
+		{"/", "x-lock-0000000001", ""},
+		{"/a/leases", "config", ""},
+	} {
+		require.Equal(t, c.want, queues.LockAt(c.dir, []string{c.child}), c.dir)
+	}
+}

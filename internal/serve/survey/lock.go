@@ -22,6 +22,7 @@ import (
 type lock struct {
 	path   string
 	recipe string // as it was last seen; "": nobody was seen in its queue yet
+	leased bool   // it has leases, so it is a semaphore, if it has a gate or not
 	dirs   [len(subs)]*dir
 
 	members []queues.Row  // a row for each znode
@@ -64,6 +65,11 @@ type inmate struct {
 	noted     time.Time // when its owner wrote it again: zklock does, once it holds
 	directory bool      // it has, or has had, children, and is no participant
 	gone      bool      // it has left since it was listed
+}
+
+// isSemaphore tells it by what is in the lock's path.
+func (l *lock) isSemaphore() bool {
+	return l.leased || l.dirs[0] != nil && queues.IsSemaphore(l.dirs[0].children)
 }
 
 // participants are the znodes in the queue of a lock, in order.
@@ -158,8 +164,7 @@ type seen struct {
 func (l *lock) update(now seen, h *history) (events []Event) {
 	rows := queues.RowsOf(l.path, l.participants())
 	l.members = rows
-	isSemaphore := l.dirs[0] != nil && queues.IsSemaphore(l.dirs[0].children)
-	if recipe := recipeOf(rows, isSemaphore); recipe != "" {
+	if recipe := recipeOf(rows, l.isSemaphore()); recipe != "" {
 		l.recipe = recipe
 	}
 	before := map[string]Participant{}

@@ -1,8 +1,10 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,16 +18,23 @@ import (
 )
 
 // dirAt returns the directory at a path, which is about to be looked at; nil if there are
-// too many, or somebody looks at it already.
-func (s *Survey) dirAt(path string) *dir {
+// too many, or somebody looks at it already. What was listed of a new one is what the
+// look compares with.
+func (s *Survey) dirAt(path string, listed []string) *dir {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.locks[path]
-	if l == nil {
-		l = &lock{path: path}
-		s.locks[path] = l
+	d := s.dirLocked(s.lockAtLocked(path), 0)
+	if d != nil && d.stat == nil {
+		d.children = slices.Sorted(slices.Values(listed))
 	}
-	return s.dirLocked(l, 0)
+	return d
+}
+
+func (s *Survey) lockAtLocked(path string) *lock {
+	if s.locks[path] == nil {
+		s.locks[path] = &lock{path: path}
+	}
+	return s.locks[path]
 }
 
 // dirLocked returns a directory of a lock, as dirAt does.
@@ -35,7 +44,8 @@ func (s *Survey) dirLocked(l *lock, sub int) *dir {
 	case d != nil && d.watched:
 		return nil
 	case d == nil && len(s.dirs) >= dirsAtMost:
-		s.full = true
+		s.exceeded.add(fmt.Sprintf("there are more locks than the %d directories that "+
+			"are watched", dirsAtMost), "", s.round)
 		return nil
 	case d == nil:
 		d = &dir{path: zkpath.Join(l.path, subs[sub]), sub: subs[sub], lock: l}
@@ -48,13 +58,16 @@ func (s *Survey) dirLocked(l *lock, sub int) *dir {
 // look lists a directory whose token the caller has, reads who is new, and takes over
 // what has changed. The token is with a watch from then on, or nobody has it.
 func (s *Survey) look(ctx context.Context, d *dir) {
+	if s.isLost(d) {
+		return
+	}
 	d.next = time.Now().Add(time.Duration(float64(time.Second) / s.config.PerLock))
 	children, stat, events, err := s.ask.watch(d.path)
 	var read map[string]inmate
 	var left uint64
 	if err == nil {
 		slices.Sort(children)
-		read, left, err = s.readNew(d, children)
+		read, left, err = s.readNew(ctx, d, children)
 	}
 	switch {
 	case err == nil:
@@ -65,7 +78,7 @@ func (s *Survey) look(ctx context.Context, d *dir) {
 		s.later(ctx, d.path)
 	case isOfPath(err):
 		s.failed(d.path, err)
-		s.drop(d)
+		s.lose(d.lock)
 	default:
 		s.grownStale(d)
 		s.running.Go(func() {
@@ -130,10 +143,31 @@ func (s *Survey) drop(d *dir) bool {
 	return true
 }
 
+// lose forgets a lock that may no longer be looked at: what is known of it would be old
+// for good. The next walk tries again.
+func (s *Survey) lose(l *lock) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range l.dirs {
+		if d != nil {
+			s.forgetDirLocked(d)
+		}
+	}
+	delete(s.locks, l.path)
+	s.changedLocked()
+}
+
+// isLost tells whether the lock of a directory was forgotten after its look was due.
+func (s *Survey) isLost(d *dir) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dirs[d.path] != d
+}
+
 // readNew reads those in the queue of a directory who were not there at the last look,
 // and tells how many of them had left before.
 func (s *Survey) readNew(
-	d *dir, children []string,
+	ctx context.Context, d *dir, children []string,
 ) (all map[string]inmate, left uint64, err error) {
 	names := queues.Queued(d.sub, children)
 	read := make([]inmate, min(len(names), queueAtMost))
@@ -146,7 +180,7 @@ func (s *Survey) readNew(
 		}
 	}
 	s.mu.Unlock()
-	if err := readAll(missing, func(i int) (err error) {
+	if err := readAll(ctx, missing, func(i int) (err error) {
 		read[i], err = s.read(zkpath.Join(d.path, names[i]))
 		return err
 	}); err != nil {
@@ -163,14 +197,15 @@ func (s *Survey) readNew(
 	return all, left, nil
 }
 
-// readAll calls read for each of them, some at once, up to the first error.
-func readAll(which []int, read func(i int) error) error {
+// readAll calls read for each of them, some at once, up to the first error, or until ctx
+// is done.
+func readAll(ctx context.Context, which []int, read func(i int) error) error {
 	slots := make(chan struct{}, readsAtOnce)
 	failed := make(chan error, 1)
 	var running sync.WaitGroup
 	for _, i := range which {
 		slots <- struct{}{}
-		if len(failed) > 0 {
+		if len(failed) > 0 || ctx.Err() != nil {
 			break
 		}
 		running.Go(func() {
@@ -185,7 +220,7 @@ func readAll(which []int, read func(i int) error) error {
 	}
 	running.Wait()
 	close(failed)
-	return <-failed
+	return cmp.Or(<-failed, context.Cause(ctx))
 }
 
 // read reads a participant.
@@ -251,7 +286,9 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	joined, left := difference(d.children, v.children)
 	l, young, first := d.lock, s.isYoungLocked(v.stat), d.stat == nil
 	for _, name := range left {
-		delete(s.registered, zkpath.Join(d.path, name))
+		path := zkpath.Join(d.path, name)
+		delete(s.registered, path)
+		delete(s.unrelated, path)
 	}
 	switch {
 	case v.stat == nil:
@@ -263,7 +300,7 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 			s.againLocked(ctx, d)
 		}
 	case young:
-		l.missed += unseen(&zk.Stat{}, v.stat, joined, nil)
+		l.missed += unseen(&zk.Stat{}, v.stat, v.children, nil)
 	}
 	l.missed += v.unread
 	now := seen{at: s.clock.now(), first: first && !young}
@@ -277,7 +314,7 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	if v.stat == nil {
 		s.forgetDirLocked(d)
 	} else if d.sub == "" {
-		s.enterNewLocked(ctx, d, joined, first)
+		s.enterNewLocked(ctx, d, joined)
 	}
 	s.changedLocked()
 }
@@ -323,20 +360,10 @@ func difference(before, after []string) (joined, left []string) {
 	return append(joined, after...), append(left, before...)
 }
 
-// enterNewLocked has the directories of a semaphore looked at, and what was created in
-// d.
-func (s *Survey) enterNewLocked(
-	ctx context.Context, d *dir, joined []string, first bool,
-) {
-	if queues.IsSemaphore(d.children) {
-		for sub := 1; sub < len(subs); sub++ {
-			if of := s.dirLocked(d.lock, sub); of != nil {
-				s.running.Go(func() { s.due(ctx, of) })
-			}
-		}
-	}
-	if first {
-		return // whoever looks for the first time goes on to what is below
+// enterNewLocked has the directories of a semaphore looked at, and what was created in d.
+func (s *Survey) enterNewLocked(ctx context.Context, d *dir, joined []string) {
+	if d.lock.isSemaphore() {
+		s.enterSemaphoreLocked(ctx, d.lock)
 	}
 	for _, child := range queues.Below(d.path, d.children) {
 		if _, isNew := slices.BinarySearch(joined, child); isNew {
@@ -346,9 +373,19 @@ func (s *Survey) enterNewLocked(
 	}
 }
 
-// forgetDirLocked forgets a directory that has gone.
+// enterSemaphoreLocked has the directories of a semaphore looked at.
+func (s *Survey) enterSemaphoreLocked(ctx context.Context, l *lock) {
+	for sub := 1; sub < len(subs); sub++ {
+		if d := s.dirLocked(l, sub); d != nil {
+			s.running.Go(func() { s.due(ctx, d) })
+		}
+	}
+}
+
+// forgetDirLocked forgets a directory.
 func (s *Survey) forgetDirLocked(d *dir) {
 	d.watched = false
+	d.lock.leased = d.lock.leased && d.sub != ""
 	delete(s.dirs, d.path)
 	for i := range d.lock.dirs {
 		if d.lock.dirs[i] == d {
@@ -360,8 +397,8 @@ func (s *Survey) forgetDirLocked(d *dir) {
 // remembered is for how long a lock is known whose path has gone.
 const remembered = 10 * time.Minute
 
-// forgetLocked forgets the locks that have gone long ago, and the registrations that the
-// walk which ends has not met: they have gone without anybody's notice.
+// forgetLocked forgets the locks that have gone long ago, and what the walk which ends
+// has not met: the registrations that have gone without anybody's notice, and notes.
 func (s *Survey) forgetLocked() {
 	long := s.clock.now().Add(-remembered)
 	for path, l := range s.locks {
@@ -373,5 +410,8 @@ func (s *Survey) forgetLocked() {
 		if r.walk < s.round {
 			delete(s.registered, path)
 		}
+	}
+	for _, n := range []notes{s.skipped, s.unrelated, s.exceeded} {
+		n.forget(s.round)
 	}
 }

@@ -19,6 +19,8 @@ type Registration struct {
 	Session string    `json:"session"`
 	Since   time.Time `json:"since"`
 	Data    string    `json:"data"` // as of the last walk, or of its create
+	// Address is that of its session's connection; "": it is not known.
+	Address string `json:"address,omitempty"`
 }
 
 // A visited registration is one that was there when it was visited last.
@@ -38,20 +40,24 @@ func (s *Survey) register(ctx context.Context, path string) error {
 	if numbered.MatchString(path) {
 		return nil
 	}
-	if err := s.pace(ctx, 1); err != nil {
+	var one inmate
+	if err := s.insist(ctx, path, func() (err error) {
+		one, err = s.read(path)
+		return err
+	}); err != nil {
 		return err
 	}
-	one, err := s.read(path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.changedLocked()
 	_, known := s.registered[path]
 	switch {
-	case err != nil || one.gone || one.Session == 0:
+	case one.gone || one.Session == 0:
 		delete(s.registered, path)
 		return nil
 	case !known && len(s.registered) >= registrationsAtMost:
-		s.full = true
+		s.exceeded.add(fmt.Sprintf("there are more registrations than the %d that are "+
+			"shown", registrationsAtMost), "", s.round)
 		return nil
 	}
 	s.registered[path] = visited{Registration{
@@ -99,6 +105,7 @@ func (s *Survey) registrationsLocked() []Registration {
 	all := make([]Registration, 0, len(s.registered))
 	for path, r := range s.registered {
 		if l := s.locks[zkpath.Parent(path)]; l == nil || l.recipe == "" {
+			r.Address = s.addresses[r.Session]
 			all = append(all, r.Registration)
 		}
 	}

@@ -119,7 +119,8 @@ func (s *Survey) State() State {
 	now := s.clock.now()
 	state := State{
 		At: now, Version: s.version, Walked: s.walked, Watched: len(s.dirs),
-		Outdated: s.outdatedLocked(), Registrations: s.registrationsLocked(),
+		Outdated: s.outdatedLocked(), Locks: []Lock{},
+		Registrations: s.registrationsLocked(), Findings: []Finding{},
 	}
 	crowd := queues.NewCrowd()
 	for _, l := range s.locks {
@@ -165,7 +166,7 @@ func earliest(a, b time.Time) time.Time {
 
 func (s *Survey) lockLocked(l *lock) Lock {
 	one := Lock{
-		Path: l.path, Recipe: l.recipe, Queue: l.queue, More: l.more,
+		Path: l.path, Recipe: l.recipe, Queue: s.locatedLocked(l.queue), More: l.more,
 		Handovers: l.handovers, Missed: l.missed, Changed: l.changed,
 	}
 	for _, d := range l.dirs {
@@ -184,7 +185,7 @@ func (s *Survey) Detail(path string) (l Lock, stays []Stay, ok bool) {
 	if of == nil || of.recipe == "" {
 		return Lock{}, nil, false
 	}
-	return s.lockLocked(of), slices.Clone(of.stays), true
+	return s.lockLocked(of), append([]Stay{}, of.stays...), true
 }
 
 // findingsLocked are what is wrong with a lock.
@@ -268,15 +269,11 @@ func (s *Survey) elsewhereLocked() (all []Finding) {
 	}
 	for path, why := range s.skipped {
 		all = append(all, Finding{
-			Kind: Skipped, Path: path, Text: "it was not looked at: " + why,
+			Kind: Skipped, Path: path, Text: "it was not looked at: " + why.text,
 		})
 	}
-	if s.full {
-		all = append(all, Finding{
-			Kind: Skipped, Path: "/",
-			Text: fmt.Sprintf("there are more locks than the %d directories that are "+
-				"watched", dirsAtMost),
-		})
+	for limit := range s.exceeded {
+		all = append(all, Finding{Kind: Skipped, Path: "/", Text: limit})
 	}
 	return all
 }

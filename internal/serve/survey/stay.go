@@ -13,6 +13,8 @@ type Participant struct {
 	queues.Row
 	// Held is since when it holds: the zero time if it waits.
 	Held time.Time `json:"heldSince,omitzero"`
+	// Address is that of its session's connection; "": it is not known.
+	Address string `json:"address,omitempty"`
 }
 
 // noSession is the session of a znode that belongs to none.

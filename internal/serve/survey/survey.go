@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -19,6 +20,8 @@ type Config struct {
 	Rescan  time.Duration // between two walks
 	Old     time.Duration // what is held for longer is a finding
 	NoData  bool          // it asks for no data
+	// Addresses says how to learn those of sessions. nil: they are not known.
+	Addresses *Addresses
 	// Seen is called with each event, in order for each lock. It must not wait, or call
 	// the Survey. nil: nobody cares.
 	Seen func(Event)
@@ -61,8 +64,10 @@ type Survey struct {
 	mu         sync.Mutex // guards what follows
 	dirs       map[string]*dir
 	locks      map[string]*lock
-	skipped    map[string]string // why a path could not be looked at
-	unrelated  map[string]bool   // znodes in the directories of locks that are no locks
+	skipped    notes             // why a path could not be looked at
+	unrelated  notes             // znodes in the directories of locks that are no locks
+	addresses  map[string]string // of the connections, by session
+	exceeded   notes             // limits of what is known, as a finding says them
 	registered map[string]visited
 	visiting   map[string]bool // registrations that are to be visited again
 	history    history
@@ -71,7 +76,6 @@ type Survey struct {
 	began      time.Time     // when the last walk began
 	round      int           // the number of the last walk
 	walked     time.Time     // when the last walk ended; zero: none has
-	full       bool          // there are more than dirsAtMost
 	version    uint64        // grows with each change
 	wake       chan struct{} // closed at the next change
 }
@@ -83,7 +87,7 @@ func New(client *recipes.Client, config Config) *Survey {
 		pacer: newPacer(config.Rate),
 		todo:  make(chan *dir), fresh: make(chan string), again: make(chan struct{}, 1),
 		dirs: map[string]*dir{}, locks: map[string]*lock{},
-		skipped: map[string]string{}, unrelated: map[string]bool{},
+		skipped: notes{}, unrelated: notes{}, exceeded: notes{},
 		registered: map[string]visited{},
 		visiting:   map[string]bool{},
 		history:    history{most: historyAtMost},
@@ -109,6 +113,9 @@ func (s *Survey) Run(ctx context.Context) error {
 	}
 	s.running.Go(func() { s.pulse(ctx) })
 	s.running.Go(func() { s.strangers(ctx) })
+	if s.config.Addresses != nil {
+		s.running.Go(func() { s.learnAddresses(ctx) })
+	}
 	s.running.Go(func() { cancel(s.walks(ctx)) })
 	<-ctx.Done()
 	s.running.Wait()
@@ -174,10 +181,28 @@ func (s *Survey) Requests() Requests { return s.ask.requests() }
 func (s *Survey) failed(path string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.skipped) < notesAtMost {
-		s.skipped[path] = reason(err)
-	}
+	s.skipped.add(path, reason(err), s.round)
 	s.changedLocked()
+}
+
+// notes are what walks have met, by path or by text. The number of the walk makes each
+// last until a later walk has ended without it.
+type notes map[string]note
+
+type note struct {
+	text string
+	walk int
+}
+
+func (n notes) add(key, text string, walk int) {
+	if _, known := n[key]; known || len(n) < notesAtMost {
+		n[key] = note{text, walk}
+	}
+}
+
+// forget drops what was not met since a walk began.
+func (n notes) forget(walk int) {
+	maps.DeleteFunc(n, func(_ string, one note) bool { return one.walk < walk })
 }
 
 // reason says in a few words why a path could not be looked at.

@@ -24,6 +24,7 @@ type scene struct {
 	*testing.T
 	cluster *zktest.Cluster
 	client  *recipes.Client
+	config  survey.Config // prepare may change it
 	survey  *survey.Survey
 	events  []survey.Event // valid after wait
 }
@@ -43,14 +44,14 @@ func inScene(
 ) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &scene{T: t, cluster: zktest.Start(t, zktest.WithShuffle())}
+		s := &scene{T: t, config: c, cluster: zktest.Start(t, zktest.WithShuffle())}
 		s.client = locktest.ConnectThrough(t, s.cluster, "client")
 		if prepare != nil {
 			prepare(s)
 		}
 		looks := s.looks(t)
-		c.Seen = func(e survey.Event) { s.events = append(s.events, e) }
-		s.survey = survey.New(looks, c)
+		s.config.Seen = func(e survey.Event) { s.events = append(s.events, e) }
+		s.survey = survey.New(looks, s.config)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		ended := make(chan error, 1)

@@ -17,9 +17,6 @@ func (s *Survey) walk(ctx context.Context) error {
 	s.mu.Lock()
 	s.began = s.clock.now()
 	s.round++
-	clear(s.skipped)
-	clear(s.unrelated)
-	s.full = false
 	s.mu.Unlock()
 	for _, root := range s.config.Roots {
 		if _, err := s.visit(ctx, root, true); err != nil {
@@ -101,11 +98,11 @@ func (s *Survey) visit(
 		_, isWatched, _ := s.known(inside)
 		hasLocks = hasLocks || below || isWatched || s.isRegistered(inside)
 		if isLock && !below && child != queues.MarkName {
-			s.note(s.unrelated, inside)
+			s.addUnrelated(inside)
 		}
 	}
 	if hasLocks && !isLock && !watched {
-		if err := s.first(ctx, path, len(children)); err != nil {
+		if err := s.first(ctx, path, children, len(children)); err != nil {
 			return false, ctxError(ctx)
 		}
 	}
@@ -120,13 +117,11 @@ func ctxError(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// note puts a path into a set, which is bounded.
-func (s *Survey) note(set map[string]bool, path string) {
+// addUnrelated takes note of a znode in the path of a lock that no lock creates.
+func (s *Survey) addUnrelated(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(set) < notesAtMost {
-		set[path] = true
-	}
+	s.unrelated.add(path, "", s.round)
 }
 
 // known returns what is known of a directory.
@@ -177,20 +172,32 @@ func (s *Survey) enter(
 			children, _, err = s.ask.list(path)
 			return err
 		})
-		isLock = queues.IsLock(children) && path != "/"
+		lock := queues.LockAt(path, children)
+		if isLock = lock == path; !isLock && lock != "" {
+			s.leased(ctx, lock)
+			return children, true, nil
+		}
 	} else {
 		isLock = mayBecomeLock(stat)
 	}
 	if err == nil && (isLock || likely) {
-		err = s.first(ctx, path, len(queues.Queued("", children)))
+		err = s.first(ctx, path, children, len(queues.Queued("", children)))
 	}
 	if err == nil && isLock {
 		err = s.rights(ctx, path)
 	}
-	if now, watched, _ := s.known(path); watched {
-		children = now // since it is watched, more can have been created
-	}
 	return children, isLock, err
+}
+
+// leased takes note of a semaphore that was found by its leases.
+func (s *Survey) leased(ctx context.Context, path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.lockAtLocked(path)
+	l.leased = true
+	if d := l.dirs[0]; d != nil && d.watched {
+		s.enterSemaphoreLocked(ctx, l)
+	}
 }
 
 // freshFor is for how long a znode is fresh: whoever has created it may be about to
@@ -224,9 +231,12 @@ func (s *Survey) meet(ctx context.Context, path string) {
 	}
 }
 
-// first looks at a directory for the first time, with that many reads.
-func (s *Survey) first(ctx context.Context, path string, reads int) error {
-	d := s.dirAt(path)
+// first looks at a directory for the first time, with that many reads. The walk goes on
+// to the children that it has listed.
+func (s *Survey) first(
+	ctx context.Context, path string, listed []string, reads int,
+) error {
+	d := s.dirAt(path, listed)
 	if d == nil {
 		return nil
 	}
@@ -237,7 +247,8 @@ func (s *Survey) first(ctx context.Context, path string, reads int) error {
 	return nil
 }
 
-// rights compares who may do what with a lock's path and with the znode that holds it.
+// rights compares who may do what with a lock's path and with the znode that holds it. To
+// ask takes the permission to read, without which servers tell of no change, either.
 func (s *Survey) rights(ctx context.Context, path string) error {
 	s.mu.Lock()
 	l := s.locks[path]
@@ -248,22 +259,25 @@ func (s *Survey) rights(ctx context.Context, path string) error {
 	node := l.queue[0].Node
 	s.mu.Unlock()
 	var open, own []zk.ACL
-	asks := func(acl *[]zk.ACL, of string) func() error {
-		return func() (err error) {
-			*acl, err = s.ask.acl(of)
-			if errors.Is(err, zk.ErrNoAuth) {
+	parent := zkpath.Parent(node)
+	err := s.insist(ctx, parent, func() (err error) {
+		open, err = s.ask.acl(parent)
+		return err
+	})
+	if err == nil {
+		err = s.insist(ctx, path, func() (err error) {
+			if own, err = s.ask.acl(node); errors.Is(err, zk.ErrNoAuth) {
 				err = nil // it is no business of ours
 			}
 			return err
-		}
-	}
-	err := s.insist(ctx, path, asks(&open, zkpath.Parent(node)))
-	if err == nil {
-		err = s.insist(ctx, path, asks(&own, node))
+		})
 	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil
+	case isOfPath(err):
+		s.lose(l)
+		return err
 	case err != nil:
 		return err
 	}

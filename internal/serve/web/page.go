@@ -171,7 +171,7 @@ func (s *Site) list(w http.ResponseWriter, r *http.Request) {
 // register has the page show the registrations that match its query.
 func (p *listPage) register(state survey.State) {
 	for _, r := range state.Registrations {
-		if !contains(p.Query, r.Path, r.Data, r.Session) {
+		if !contains(p.Query, r.Path, r.Data, r.Session, r.Address) {
 			continue
 		}
 		if p.Registered++; len(p.Registrations) < rowsAtMost {
@@ -193,7 +193,7 @@ func contains(query string, texts ...string) bool {
 func matches(l survey.Lock, query string) bool {
 	return contains(query, l.Path, l.Recipe) ||
 		slices.ContainsFunc(l.Queue, func(p survey.Participant) bool {
-			return contains(query, p.Data, p.Session)
+			return contains(query, p.Data, p.Session, p.Address)
 		})
 }
 

@@ -41,7 +41,10 @@ type scene struct {
 	url     string
 }
 
-func newScene(t *testing.T, access web.Access) *scene {
+// newScene is of a survey as change, if there is one, has it.
+func newScene(
+	t *testing.T, access web.Access, change ...func(s *scene, c *survey.Config),
+) *scene {
 	t.Helper()
 	s := &scene{T: t, cluster: zktest.Start(t, zktest.WithServers(3))}
 	s.client = s.connect()
@@ -50,10 +53,14 @@ func newScene(t *testing.T, access web.Access) *scene {
 		Roots: []string{"/"}, Log: slog.New(slog.DiscardHandler),
 	})
 	metrics := metrics.New(1000, []string{"/"})
-	s.survey = survey.New(s.connect(), survey.Config{
+	config := survey.Config{
 		Roots: []string{"/"}, Rate: 10_000, PerLock: 5, Rescan: time.Hour,
 		Old: time.Hour, Seen: func(e survey.Event) { metrics.Seen(e); seen(e) },
-	})
+	}
+	for _, f := range change {
+		f(s, &config)
+	}
+	s.survey = survey.New(s.connect(), config)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -16,6 +16,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/serve/queues"
 	"github.com/zkrecipes/recipes/internal/serve/survey"
 	"github.com/zkrecipes/recipes/internal/serve/text"
+	"github.com/zkrecipes/recipes/internal/zkpath"
 )
 
 // other is the path of all locks beyond those that have a path of their own.
@@ -30,8 +31,9 @@ type Metrics struct {
 	held, waited *prometheus.HistogramVec
 	granted      *prometheus.CounterVec
 
-	mu    sync.Mutex           // guards named
-	named map[string]time.Time // when a path that has a label was last known
+	mu     sync.Mutex           // guards what follows
+	named  map[string]time.Time // when a path that has a label was last known
+	groups map[string]bool      // labels of those with registrations, now or before
 }
 
 // buckets are those of holds and waits, in seconds.
@@ -56,8 +58,10 @@ var (
 		"Participants that came and left unseen.", ofLock...)
 	descFindings = describe("zklock_findings", "What is wrong, as zklock doctor says.",
 		"kind")
-	descLocks = describe("zklock_locks", "Locks that are known.")
-	descAge   = describe("zklock_state_age_seconds",
+	descLocks      = describe("zklock_locks", "Locks that are known.")
+	descRegistered = describe("zklock_registrations",
+		"Ephemeral znodes that register something, by their parent.", "path")
+	descAge = describe("zklock_state_age_seconds",
 		"For how long what is told here may be out of date: 0 while ZooKeeper answers.")
 	descWalk = describe("zklock_last_walk_timestamp_seconds",
 		"When the last walk through the tree ended, by the servers' clock.")
@@ -75,6 +79,7 @@ func New(most int, roots []string) *Metrics {
 	}
 	return &Metrics{
 		most: most, roots: roots, named: map[string]time.Time{},
+		groups: map[string]bool{},
 		held:   histogram("zklock_held_seconds", "How long ended holds lasted."),
 		waited: histogram("zklock_waited_seconds", "How long those waited who now hold."),
 		granted: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -107,16 +112,20 @@ func (m *Metrics) label(path string) string {
 }
 
 // forget gives up the labels of paths that have gone, so that others can have them.
-func (m *Metrics) forget(locks []survey.Lock) {
+func (m *Metrics) forget(state survey.State) {
 	known := map[string]bool{}
-	for _, l := range locks {
+	for _, l := range state.Locks {
 		known[l.Path] = true
+	}
+	for _, r := range state.Registrations {
+		known[zkpath.Parent(r.Path)] = true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for path, last := range m.named {
 		if !known[path] && time.Since(last) > time.Hour {
 			delete(m.named, path)
+			delete(m.groups, text.Printable(path))
 			labels := prometheus.Labels{"path": text.Printable(path)}
 			m.held.DeletePartialMatch(labels)
 			m.waited.DeletePartialMatch(labels)
@@ -139,7 +148,7 @@ func (m *Metrics) Handler(of *survey.Survey, log *slog.Logger) http.Handler {
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descHolders, descWaiters, descHeld, descWait, descMissed, descFindings, descLocks,
-		descAge, descWalk, descRequests,
+		descRegistered, descAge, descWalk, descRequests,
 	} {
 		to <- d
 	}
@@ -159,7 +168,7 @@ type total struct {
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	state := m.survey.State()
-	m.forget(state.Locks)
+	m.forget(state)
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
@@ -173,6 +182,9 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 		gauge(descHeld, t.held.Seconds(), t.labels...)
 		gauge(descWait, t.wait.Seconds(), t.labels...)
 		count(descMissed, t.missed, t.labels...)
+	}
+	for path, n := range m.registrations(state) {
+		gauge(descRegistered, float64(n), path)
 	}
 	of := map[survey.FindingKind]int{}
 	for _, f := range state.Findings {
@@ -196,6 +208,24 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.held.Collect(to)
 	m.waited.Collect(to)
 	m.granted.Collect(to)
+}
+
+// registrations counts them by the label of the path that they are in. A path that had
+// some returns to 0.
+func (m *Metrics) registrations(state survey.State) map[string]int {
+	counts := map[string]int{}
+	for _, r := range state.Registrations {
+		counts[m.label(zkpath.Parent(r.Path))]++
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for path := range counts {
+		m.groups[path] = true
+	}
+	for path := range m.groups {
+		counts[path] += 0
+	}
+	return counts
 }
 
 // totals sums what has the same labels.

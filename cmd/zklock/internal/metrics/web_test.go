@@ -2,11 +2,13 @@ package metrics_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -151,6 +153,10 @@ func TestTheAPI(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(body), &one))
 	require.Equal(t, "host-1 (pid 4711, report)", one.Lock.Queue[0].Data)
 	require.Equal(t, "holds", one.Lock.Queue[0].State)
+	for _, path := range []string{"/api/locks", "/api/locks?path=/locks/report"} {
+		_, body, _ = s.get("GET", path)
+		require.NotContains(t, body, "null", "a list may be empty: %s", path)
+	}
 	code, _, _ := s.get("GET", "/api/locks?path=/nowhere")
 	require.Equal(t, 404, code)
 	code, _, _ = s.get("GET", "/lock?path=/nowhere")
@@ -319,6 +325,44 @@ func TestFewPathsHaveLabels(t *testing.T) {
 	require.InDelta(t, 98, paths["other"], 1)
 }
 
+// Registrations are counted by the directory that they are in. Those in a directory
+// without a label are counted together.
+func TestTheMetricOfRegistrations(t *testing.T) {
+	s := newScene(t, web.Access{})
+	for _, path := range []string{"/a", "/b", "/c", "/c/d"} {
+		_, err := s.client.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	for _, path := range []string{"/a/1", "/a/2", "/b/1", "/c/1", "/c/d/1", "/top"} {
+		_, err := s.client.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	s.until(func() bool { return len(s.survey.State().Registrations) == 6 })
+	m := metrics.New(1, []string{"/"})
+	_ = m.Handler(s.survey, slog.New(slog.DiscardHandler))
+	const want = `
+# HELP zklock_registrations Ephemeral znodes that register something, by their parent.
+# TYPE zklock_registrations gauge
+zklock_registrations{path="/"} 1
+zklock_registrations{path="/a"} 2
+zklock_registrations{path="other"} 3
+`
+	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(want),
+		"zklock_registrations"))
+	require.NoError(t, s.client.Delete("/a/1", -1))
+	require.NoError(t, s.client.Delete("/a/2", -1))
+	s.until(func() bool { return len(s.survey.State().Registrations) == 4 })
+	const gone = `
+# HELP zklock_registrations Ephemeral znodes that register something, by their parent.
+# TYPE zklock_registrations gauge
+zklock_registrations{path="/"} 1
+zklock_registrations{path="/a"} 0
+zklock_registrations{path="other"} 3
+`
+	require.NoError(t, testutil.CollectAndCompare(m, strings.NewReader(gone),
+		"zklock_registrations"))
+}
+
 // The names and units are as Prometheus' conventions have them.
 func TestTheMetricsAreNamedWell(t *testing.T) {
 	s := populated(t)
@@ -347,6 +391,10 @@ func TestWhatIsAskedForIsThere(t *testing.T) {
 	s := populated(t)
 	require.NoError(t, s.client.Delete(s.survey.State().Locks[2].Queue[0].Node, -1))
 	s.knows(6)
+	_, err := s.client.Create("/registered", nil, zk.FlagEphemeral,
+		zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	s.until(func() bool { return len(s.survey.State().Registrations) == 1 })
 	_, body, _ := s.get("GET", "/metrics")
 	for _, file := range []string{"dashboard-zklock.json", "alerts-zklock.yml"} {
 		text, err := os.ReadFile("../../../../otelrecipes/example/" + file)
@@ -376,6 +424,7 @@ func TestTheRegistrations(t *testing.T) {
 		"/?q=" + session:  "/instances/one",
 		"/api/locks":      `"path": "/instances/one"`,
 		"/?q=nothing-has": "No lock has",
+		"/metrics":        `zklock_registrations{path="/instances"} 1`,
 	} {
 		status, body, _ := s.get(http.MethodGet, path)
 		require.Equal(t, http.StatusOK, status)
@@ -383,6 +432,52 @@ func TestTheRegistrations(t *testing.T) {
 	}
 	_, body, _ := s.get(http.MethodGet, "/?q=nothing-has")
 	require.NotContains(t, body, "/instances/one")
+}
+
+// The addresses of sessions are on the page and in the JSON, and the filter finds them;
+// but nowhere unless they are asked for.
+func TestTheAddresses(t *testing.T) {
+	for name, change := range map[string]func(s *scene, c *survey.Config){
+		"off": func(*scene, *survey.Config) {},
+		"on": func(s *scene, c *survey.Config) {
+			c.Addresses = &survey.Addresses{
+				Servers: s.cluster.Addrs(),
+				Dial: func(ctx context.Context, server string) (net.Conn, error) {
+					return (&net.Dialer{}).DialContext(ctx, "tcp", server)
+				},
+				Silent: func(_ string, err error) { require.NoError(s, err) },
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, web.Access{}, change)
+			s.join("/lock", "x")
+			_, err := s.client.Create("/registered", nil, zk.FlagEphemeral,
+				zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			s.knows(1)
+			s.until(func() bool {
+				state := s.survey.State()
+				return len(state.Registrations) == 1 &&
+					(name == "off" || state.Locks[0].Queue[0].Address != "")
+			})
+			address := cmp.Or(s.survey.State().Locks[0].Queue[0].Address, "127.0.0.1:")
+			for path, times := range map[string]int{
+				"/": 1, "/lock?path=/lock": 1, "/api/locks": 2,
+				"/api/locks?path=/lock": 1,
+			} {
+				if name == "off" {
+					times = 0
+				}
+				s.until(func() bool { // a page may be of a moment ago
+					_, body, _ := s.get(http.MethodGet, path)
+					return strings.Count(body, address) == times
+				})
+			}
+			_, body, _ := s.get(http.MethodGet, "/?q="+address)
+			require.Equal(t, name == "on", strings.Contains(body, "/lock?path="))
+		})
+	}
 }
 
 // A deadlock is on the page of each of its locks, and marks each in the list.
