@@ -313,11 +313,14 @@ func (h *Hold) passOn() {
 	}
 }
 
-// ownedBy makes h a record that the one of a multi lock owns.
+// ownedBy makes h a record that the one of a multi lock owns. It may have ended by now,
+// when passOn knew of nobody to tell.
 func (h *Hold) ownedBy(above *Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.above = above
+	if h.above = above; h.until != 0 {
+		above.pass(h)
+	}
 }
 
 // owned returns the records that h's record owns, if it is a multi lock's.

@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -764,4 +765,36 @@ func TestHeapOfWhatIsMadeForEachUse(t *testing.T) {
 			require.Less(t, (locktest.Heap()-before)/times, int64(50), "bytes")
 		})
 	}
+}
+
+// Nor does one whose member was released in the moment in which the multi lock got it: it
+// watched that member for as long as others held it on.
+func TestAMultiLockLetsGoOfAMemberThatIsReleasedAtOnce(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		ctx, multi := locktest.Owner(t), recipes.NewInterProcessMultiLockOf(b.Lock)
+		long := locktest.Acquire(ctx, t, b.Lock)
+		var released []*recipes.Hold
+		for range 10_000 {
+			done := locktest.Start(func() error {
+				for b.Lock.Hold(ctx) == long {
+					runtime.Gosched()
+				}
+				return b.Lock.Hold(ctx).Release(ctx)
+			})
+			err := multi.Acquire(ctx)
+			require.NoError(t, <-done)
+			if err != nil {
+				require.ErrorIs(t, err, recipes.ErrNotOwner, "it was released too soon")
+				continue
+			}
+			hold := multi.Hold(ctx)
+			require.ErrorIs(t, hold.Release(ctx), recipes.ErrNotOwner)
+			released = append(released, hold)
+		}
+		b.Lose(t, long)
+		synctest.Wait()
+		for _, hold := range released {
+			require.NoError(t, hold.Err(), "it was told of the loss of what it had not")
+		}
+	})
 }
