@@ -155,23 +155,20 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 	}
 	var backoff zkconn.Backoff
 	for {
-		members, err := m.acquireEach(a)
-		if err != nil {
+		members, ended, err := m.acquireEach(a)
+		switch {
+		case ended != nil:
+			// While the caller waited for one member, another one was lost, and somebody
+			// else may have it by now. Like any other wait this one starts over.
+		case err != nil:
 			return nil, err
-		}
-		ended := slices.IndexFunc(members, func(h *Hold) bool {
-			return h.isReleased() || h.hasEnded()
-		})
-		if ended < 0 {
+		default:
 			return m.record(members), nil
 		}
-		// While the caller waited for one member, another one was lost, and somebody else
-		// may have it by now. Like any other wait this one starts over.
-		a.giveBack(members)
 		if err := a.awaitGiven(nil); err != nil {
 			return nil, err
 		}
-		if err := a.startOver(members[ended], backoff.Next()); err != nil {
+		if err := a.startOver(ended, backoff.Next()); err != nil {
 			return nil, err
 		}
 	}
@@ -192,23 +189,37 @@ func (a acquisition) startOver(ended *Hold, after time.Duration) error {
 	return nil
 }
 
-// acquireEach acquires all members once. Where one is not to be had it gives back those
-// that it got, also where an observer panics or ends the goroutine.
-func (m *multiLock) acquireEach(a acquisition) (members []*Hold, err error) {
+// acquireEach acquires all members once. Where one is not to be had, or has ended by the
+// end (ended), it gives back those that it got, also where an observer panics or ends the
+// goroutine.
+func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, err error) {
 	defer func() {
-		if len(members) < len(m.locks) {
+		if ended != nil || len(members) < len(m.locks) {
 			a.giveBack(members)
-			members = nil
 		}
 	}()
 	for _, lock := range m.locks {
 		member, err := lock.core().acquire(a)
-		if err != nil {
-			return members, err
+		switch {
+		case errors.Is(err, ErrLockLost): // maybe with a member before it: they share it
+			return members, endedOf(members), err
+		case err != nil:
+			return members, nil, err
 		}
 		members = append(members, member)
 	}
-	return members, nil
+	return members, endedOf(members), nil
+}
+
+// endedOf returns a hold that was released or lost; nil: none was.
+func endedOf(holds []*Hold) *Hold {
+	at := slices.IndexFunc(holds, func(h *Hold) bool {
+		return h.isReleased() || h.hasEnded()
+	})
+	if at < 0 {
+		return nil
+	}
+	return holds[at]
 }
 
 // giveBackWithin is what a caller who did not get all members can spare for giving back

@@ -355,6 +355,26 @@ func TestAMultiLockHoldsAllItsMembers(t *testing.T) {
 	}
 }
 
+// So it does where that member is in another of its members, too: the inner multi lock
+// said that the lock was lost, which nobody had yet.
+func TestAMultiLockStartsOverWithAMemberThatIsInTwo(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		busy := locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/busy"))
+		multi := recipes.NewInterProcessMultiLockOf(b.Lock,
+			recipes.NewInterProcessMultiLockOf(b.Lock, b.Mutex(t, b.Ours, "/busy")))
+		done := locktest.Start(func() error {
+			return recipes.Do(t.Context(), multi, locktest.Nothing)
+		})
+		time.Sleep(time.Second)
+		nodes, _, err := b.Other.Children("/lock")
+		require.NoError(t, err)
+		require.NoError(t, b.Other.Delete("/lock/"+nodes[0], -1))
+		time.Sleep(time.Second)
+		require.NoError(t, busy.Release(t.Context()))
+		require.NoError(t, <-done)
+	})
+}
+
 // With a round trip of 100 ms four members take one, and not four.
 func TestAMultiLockReleasesSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
