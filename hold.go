@@ -344,9 +344,9 @@ func (h *Hold) isReleasedLocked() bool {
 }
 
 // shares returns the owners of all that h has acquired, each with its locks.
-func (h *Hold) shares() (all []share) {
+func (h *Hold) shares() (all []*share) {
 	for _, leaf := range h.leaves() {
-		at := slices.IndexFunc(all, func(s share) bool { return s.who == leaf.of.who })
+		at := slices.IndexFunc(all, func(s *share) bool { return s.who == leaf.of.who })
 		if at < 0 {
 			all = append(all, shareOf(leaf.book, leaf.of))
 		} else {

@@ -63,8 +63,9 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 
 // begin returns the stay of a call that is not granted yet.
 func (m *leaseLock) begin(c caller) *stay {
-	defer m.mu.Unlock()
-	of := m.beginLocked(c.lock(&m.book), new(stay))
+	who := c.lock(&m.book)
+	defer who.unlock()
+	of := m.beginLocked(who, new(stay))
 	m.waiting = append(m.waiting, of)
 	return of
 }
@@ -124,9 +125,9 @@ func (m *leaseLock) ownLocked(who owner) *Hold {
 // nothing is. Once passed on, a lost one is its owner's alone, and where there is no room
 // for two all that were passed on are lost.
 func (m *leaseLock) youngest(c caller) *Hold {
-	s := c.lock(&m.book)
-	defer m.mu.Unlock()
-	if h := m.ownLocked(s.who); h != nil {
+	of := c.lock(&m.book)
+	defer of.unlock()
+	if h := m.ownLocked(of.who); h != nil {
 		return h
 	}
 	for _, h := range slices.Backward(m.held) {

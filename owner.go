@@ -40,7 +40,7 @@ type stay struct {
 }
 
 // A book guards the records of one lock. The two sides of a read/write lock share it: an
-// owner is the same on both. No two books are locked at once.
+// owner is the same on both. No two books are locked at once, nor two shares.
 type book struct {
 	mu   sync.Mutex // guards the records; not held across a call to ZooKeeper
 	lock interface {
@@ -103,34 +103,40 @@ type ownerKey struct{}
 
 // A naming is which owners a ctx names. It does not change.
 type naming struct {
-	shares []share // by Do and Hold.Context, the latest first
-	all    owner   // by WithOwner, for every other lock; zero: by nobody
+	shares []*share // by Do and Hold.Context, the latest first
+	all    owner    // by WithOwner, for every other lock; zero: by nobody
 }
 
 // A share names an owner at the locks of some books, as long as one of its stays lasts.
 type share struct {
 	who owner
-	at  []place // at most one of a book
+	at  []place  // at most one of a book
+	one [1]place // of a lock, to allocate it with the share
+
+	// mu guards the stays, and comes after that of a book: to see that one lasts, and to
+	// begin another because of that, is one step. So a share that is over stays so.
+	mu sync.Mutex
 }
 
 // A place is a book of a share, and the latest stay there that the share lasts for.
 type place struct {
 	book *book
-	stay atomic.Pointer[stay]
+	stay *stay
 }
 
-func shareOf(b *book, of *stay) share {
-	s := share{who: of.who}
+func shareOf(b *book, of *stay) *share {
+	s := &share{who: of.who}
+	s.at = s.one[:0]
 	s.include(b, of)
 	return s
 }
 
-// include makes a stay at b one that the share lasts for.
+// include makes a stay at b one that the share, which is locked or new, lasts for.
 func (s *share) include(b *book, of *stay) {
-	if s.of(b) == nil { // the share is being made
+	if s.of(b) == nil { // it is new
 		s.at = append(s.at, place{book: b})
 	}
-	s.of(b).stay.Store(of)
+	s.of(b).stay = of
 }
 
 // of returns the place of b, nil: the share does not name its owner there.
@@ -143,12 +149,15 @@ func (s *share) of(b *book) *place {
 	return nil
 }
 
-func (s *share) lasts() bool {
+// lockLasting locks the share if it lasts.
+func (s *share) lockLasting() bool {
+	s.mu.Lock()
 	for i := range s.at {
-		if !s.at[i].stay.Load().over.Load() {
+		if !s.at[i].stay.over.Load() {
 			return true
 		}
 	}
+	s.mu.Unlock()
 	return false
 }
 
@@ -162,11 +171,14 @@ func (s *share) meets(other *share) bool {
 	return false
 }
 
-// equals tells whether they name the same owner at the same locks, for as long.
+// equals tells whether s names the owner of other, which is new, at the same locks, for
+// as long.
 func (s *share) equals(other *share) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range s.at {
 		at := other.of(s.at[i].book)
-		if at == nil || at.stay.Load() != s.at[i].stay.Load() {
+		if at == nil || at.stay != s.at[i].stay {
 			return false
 		}
 	}
@@ -185,12 +197,12 @@ func WithOwner(ctx context.Context) context.Context {
 }
 
 // withShares returns a ctx that names those owners, too, before all that ctx names.
-func withShares(ctx context.Context, shares []share) context.Context {
+func withShares(ctx context.Context, shares []*share) context.Context {
 	named, _ := ctx.Value(ownerKey{}).(*naming)
 	if named == nil {
 		named = &naming{}
 	}
-	shares = slices.DeleteFunc(shares, func(s share) bool { return named.begins(s) })
+	shares = slices.DeleteFunc(shares, named.begins)
 	if len(shares) == 0 {
 		return ctx
 	}
@@ -201,10 +213,10 @@ func withShares(ctx context.Context, shares []share) context.Context {
 }
 
 // begins tells whether n names the owner of s before any other, for as long as s does.
-func (n *naming) begins(s share) bool {
-	for i := range n.shares {
-		if first := &n.shares[i]; first.meets(&s) {
-			return first.equals(&s)
+func (n *naming) begins(s *share) bool {
+	for _, first := range n.shares {
+		if first.meets(s) {
+			return first.equals(s)
 		}
 	}
 	return n.all == s.who
@@ -226,27 +238,36 @@ func callerOf(ctx context.Context) caller {
 	return caller{naming: named}
 }
 
-// A named is who a caller is at a lock, and the share that says so; nil: none does.
+// A named is who a caller is at the lock of a book, and the share that says so; nil: none
+// does. Both are locked.
 type named struct {
-	who owner
-	by  *share
+	who  owner
+	book *book
+	by   *share
 }
 
-// lock locks b and returns who the caller is at its lock. That is decided under the
-// mutex: once a share is over, two callers who go on with it exclude each other.
+func (n named) unlock() {
+	if n.by != nil {
+		n.by.mu.Unlock()
+	}
+	n.book.mu.Unlock()
+}
+
+// lock locks b and returns who the caller is at its lock, for as long as that is locked:
+// once a share is over, two callers who go on with it exclude each other.
 func (c *caller) lock(b *book) named {
 	if c.naming != nil && len(c.shares) > 0 {
 		b.mu.Lock()
-		for i := range c.shares {
-			if s := &c.shares[i]; s.of(b) != nil && s.lasts() {
-				return named{s.who, s}
+		for _, s := range c.shares {
+			if s.of(b) != nil && s.lockLasting() {
+				return named{s.who, b, s}
 			}
 		}
 		b.mu.Unlock()
 	}
 	who := c.unnamed() // without the mutex: to ask which goroutine this is takes long
 	b.mu.Lock()
-	return named{who: who}
+	return named{who: who, book: b}
 }
 
 // unnamed is who the caller is at a lock of which no share counts. It remembers that, for
@@ -266,9 +287,9 @@ func (c *caller) unnamed() owner {
 
 // at is the owner that the caller is at b's lock.
 func (c *caller) at(b *book) owner {
-	s := c.lock(b)
-	b.mu.Unlock()
-	return s.who
+	of := c.lock(b)
+	of.unlock()
+	return of.who
 }
 
 // owns tells whether h's record is the caller's: if it is a multi lock's, whether those

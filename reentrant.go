@@ -129,7 +129,7 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 	if a.fresh && r.steps.observer != nil {
 		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
 		// it: if the observer acquires the lock, it does so as that owner.
-		call = withShares(call, []share{shareOf(r.book, o.of)})
+		call = withShares(call, []*share{shareOf(r.book, o.of)})
 	}
 	o.attempt = newAttempt(call, r.steps)
 	defer func() { o.attempt.call = nil }() // which the ownership would keep
@@ -203,7 +203,7 @@ func (r *reentrant) claimOnce(
 	a acquisition,
 ) (hold *Hold, o *ownership, mine bool, err error) {
 	of := a.lock(r.book)
-	defer r.book.mu.Unlock()
+	defer of.unlock()
 	if o = r.owners[of.who]; o == nil {
 		o = &ownership{lock: r}
 		o.of = r.book.beginLocked(of, &o.made.stay)
@@ -292,7 +292,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 // youngest implements core.
 func (r *reentrant) youngest(c caller) *Hold {
 	of := c.lock(r.book)
-	defer r.book.mu.Unlock()
+	defer of.unlock()
 	if o := r.owners[of.who]; o != nil && o.grant != nil {
 		return o.records[len(o.records)-1]
 	}

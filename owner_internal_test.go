@@ -1,0 +1,40 @@
+package recipes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A ctx that names nobody any more named its owner again: who had acquired a lock by it,
+// as somebody else, could not release that. The last stay of a share ends between the
+// question whether one lasts and the next stay.
+func TestAShareDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	a, b := newLeaseLock(nil, 1), newLeaseLock(nil, 1)
+	calls := caller{self: aNewOwner()}
+	last, before := a.begin(calls), b.begin(calls)
+	s := shareOf(&a.book, last)
+	s.include(&b.book, before)
+	b.stopWaiting(before)
+	ctx := caller{naming: &naming{shares: []*share{s}}}
+
+	of := ctx.lock(&b.book)
+	a.stopWaiting(last)
+	whoAtA := func() owner {
+		c := ctx
+		return c.at(&a.book)
+	}
+	asked := make(chan owner, 1)
+	go func() { asked <- whoAtA() }()
+	select {
+	case who := <-asked: // before the stay at b begins
+		asked <- who
+	case <-time.After(10 * time.Millisecond): // it waits for that
+	}
+	require.Equal(t, calls.self, of.who)
+	b.beginLocked(of, new(stay))
+	of.unlock()
+	require.Equal(t, <-asked, whoAtA())
+}
