@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -175,6 +176,14 @@ func (o *ownership) isObserving() bool {
 	return at != 0 && at == goroutineID()
 }
 
+// isObserving tells that of an Acquire of an owner, if there is one.
+func (r *reentrant) isObserving(who owner) bool {
+	r.book.mu.Lock()
+	o := r.owners[who]
+	r.book.mu.Unlock()
+	return o != nil && o.isObserving()
+}
+
 // awaitSettled waits for another goroutine of the owner's, which is acquiring, until it
 // closes settled, or sends.
 func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) error {
@@ -253,6 +262,9 @@ func (r *reentrant) enter(
 	defer s.Release()
 	if r.reader != nil && r.reader.held(o.of.who) != nil {
 		return nil, ErrUpgrade // it would wait for its own read lock
+	}
+	if other := cmp.Or(r.reader, r.writer); other != nil && other.isObserving(o.of.who) {
+		return nil, errObserving
 	}
 	if writer := r.writerOf(o.of.who); writer != nil {
 		on, err = backedBy(r.queue.EnterUnder(ctx, s, writer, req))

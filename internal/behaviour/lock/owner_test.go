@@ -360,6 +360,30 @@ func TestAnObserverThatAcquiresTheLockAgain(t *testing.T) {
 	})
 }
 
+// So is one that acquires the other side of a read/write lock: both waited forever.
+func TestAnObserverThatAcquiresTheOtherSide(t *testing.T) {
+	sides := func(rw *recipes.InterProcessReadWriteLock) []recipes.InterProcessLock {
+		return []recipes.InterProcessLock{rw.ReadLock(), rw.WriteLock()}
+	}
+	for side, name := range []string{"read", "write"} {
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			var rw *recipes.InterProcessReadWriteLock
+			var within error
+			rw = locktest.NewReadWriteLock(t, b.Ours, "/rw", recipes.WithObserver(func(
+				ctx context.Context, e recipes.Event,
+			) {
+				if e.Kind == recipes.EventQueued && within == nil {
+					within = recipes.Do(ctx, sides(rw)[1-side], locktest.Nothing,
+						recipes.WaitAtMost(time.Minute))
+				}
+			}))
+			hold := locktest.Acquire(t.Context(), t, sides(rw)[side])
+			require.ErrorContains(t, within, "would wait for itself")
+			require.NoError(t, hold.Release(t.Context()))
+		})
+	}
+}
+
 // What was acquired by a ctx can be released by it, whatever else its owner has released
 // and acquired meanwhile.
 func TestWhatWasAcquiredByACtxIsReleasedByIt(t *testing.T) {
