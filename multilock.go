@@ -207,6 +207,9 @@ func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, er
 			return members, nil, err
 		}
 		members = append(members, member)
+		if a.fresh { // the observers' ctx names the new owner, as at one lock
+			a.ctx = withShares(a.ctx, member.shares())
+		}
 	}
 	return members, endedOf(members), nil
 }

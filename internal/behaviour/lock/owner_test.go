@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -382,6 +383,26 @@ func TestAnObserverThatAcquiresTheOtherSide(t *testing.T) {
 			require.NoError(t, hold.Release(t.Context()))
 		})
 	}
+}
+
+// An observer in a multi lock's Acquire may re-enter the members before, as in Do. It
+// waited for the new owner, which waited for it.
+func TestAnObserverInAMultiLockReentersItsMembers(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		within := errors.New("not called")
+		x := b.Mutex(t, b.Ours, "/x", recipes.WithObserver(func(
+			ctx context.Context, e recipes.Event,
+		) {
+			if e.Kind == recipes.EventQueued {
+				within = recipes.Do(
+					ctx, b.Lock, locktest.Nothing, recipes.WaitAtMost(time.Minute))
+			}
+		}))
+		hold := locktest.Acquire(
+			t.Context(), t, recipes.NewInterProcessMultiLockOf(b.Lock, x))
+		require.NoError(t, within)
+		require.NoError(t, hold.Release(t.Context()))
+	})
 }
 
 // What was acquired by a ctx can be released by it, whatever else its owner has released
