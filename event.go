@@ -157,8 +157,9 @@ func (a *attempt) acquired(undo func(), grants ...*grant) {
 	})
 }
 
-// tellOr calls tell, which calls an observer. Where that panics or ends the goroutine, so
-// that the caller never returns, undo leaves nothing behind that nobody would know of.
+// tellOr calls tell, which calls code of the user's, such as an observer. Where that
+// panics or ends the goroutine, so that the caller never returns, undo leaves nothing
+// behind that nobody would know of.
 func tellOr(undo, tell func()) {
 	told := false
 	defer func() {

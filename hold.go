@@ -253,54 +253,57 @@ func (h *Hold) end() (_ leaving, ok bool) {
 		h.book.leftLocked(h.of)
 		h.book.mu.Unlock()
 	}
-	path := h.last().steps.path
 	if !ok || !h.markEnded() {
-		return leaving{path: path, err: errReleased}, false
+		return leaving{path: h.last().steps.path, err: errReleased}, false
 	}
+	// Before the znode is deleted: work under a ctx of Context is to stop before another
+	// owner can begin.
+	tellOr(func() { h.startLeaving(last) }, h.endContexts)
+	return h.startLeaving(last), true
+}
+
+// startLeaving begins to release what a record had that has ended.
+func (h *Hold) startLeaving(last bool) leaving {
 	if h.joint != nil {
-		return endAll(h.members), true
+		return endAll(h.members)
 	}
+	path := h.steps.path
 	switch loss := h.err(); {
 	case loss != nil && last:
 		h.node.Withdraw() // the znode of a lost one may be there still
 		fallthrough
 	case loss != nil:
-		return leaving{path: path, err: loss}, true
+		return leaving{path: path, err: loss}
 	case !last: // other records of the owner share the grant, so the lock stays held
 		h.passOn()
-		return leaving{}, true
+		return leaving{}
 	}
-	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}, true
+	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}
 }
 
-// markEnded marks the record as ended, once, and ends the ctxs of Context. It is called
-// before the znode is deleted: work under such a ctx is to stop before another owner can
-// begin.
+// markEnded marks the record as ended, once.
 func (h *Hold) markEnded() (first bool) {
 	until := h.Until()
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	if first = h.until == 0; first {
 		h.until = until.UnixNano()
 	}
-	h.mu.Unlock()
-	h.endContexts()
 	return first
 }
 
-// endContexts also ends those of what owns h: a multi lock is not held any more without a
-// member. Who heard of a loss before, and releases, may be faster than what tells them.
+// endContexts ends the ctxs of Context, also those of what owns h: a multi lock is not
+// held any more without a member. Who heard of a loss before, and releases, may be faster
+// than what tells them.
 func (h *Hold) endContexts() {
 	h.mu.Lock()
 	ctxs, above := h.ctxs, h.above
 	h.ctxs = nil
 	h.mu.Unlock()
-	cause := cmp.Or(h.err(), errReleased)
-	for c := ctxs; c != nil; c = c.next {
-		c.end(cause)
-	}
 	if above != nil {
-		above.endContexts()
+		defer above.endContexts()
 	}
+	ctxs.endAll(cmp.Or(h.err(), errReleased))
 }
 
 // passOn tells what owns h, which has ended, that others hold on what h has acquired.
@@ -540,6 +543,19 @@ func (h *Hold) keepContext(c *heldContext) (over error) {
 	}
 	h.ctxs = c
 	return nil
+}
+
+// endAll ends c and those after it. Where the parent of one panics, which is asked, the
+// others end all the same.
+func (c *heldContext) endAll(cause error) {
+	defer func() {
+		if c != nil {
+			c.next.endAll(cause)
+		}
+	}()
+	for ; c != nil; c = c.next {
+		c.end(cause)
+	}
 }
 
 func (c *heldContext) end(cause error) {

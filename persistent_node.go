@@ -174,6 +174,7 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	n.mu.Unlock()
 	if hold != nil { // without the mutex: that asks ctxs of the user's
 		hold.markEnded()
+		hold.endContexts()
 	}
 	within, cancel := forRelease(ctx)
 	defer cancel()
@@ -234,6 +235,7 @@ func (r registrar) Held(node *znode.Node) {
 	r.mu.Unlock()
 	if closed {
 		h.markEnded()
+		h.endContexts()
 	}
 	r.tell(func() { r.attempt.acquired(func() {}, g) })
 }

@@ -445,6 +445,44 @@ func TestAParentThatAsksItsHold(t *testing.T) {
 	})
 }
 
+// A brokenCtx is one whose Value panics, once it is broken.
+type brokenCtx struct {
+	context.Context
+	broken *bool
+}
+
+func (c brokenCtx) Value(key any) any {
+	if *c.broken {
+		panic("the ctx is broken")
+	}
+	return c.Context.Value(key)
+}
+
+// A parent that panics when it is asked at the release: the lock was held, by nobody, for
+// as long as the session.
+func TestAParentThatPanicsAtTheRelease(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		lock, broken := k.MustMake(t, b.Ours, "/lock"), false
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		multi := recipes.NewInterProcessMultiLockOf(b.Mutex(t, b.Ours, "/x"), lock)
+		for _, l := range []recipes.InterProcessLock{lock, multi} {
+			hold := locktest.Acquire(t.Context(), t, l)
+			first := hold.Context(t.Context())
+			_ = hold.Context(brokenCtx{parent, &broken})
+			last := hold.Context(t.Context())
+			broken = true
+			require.Panics(t, func() { _ = hold.Release(t.Context()) })
+			broken = false
+			require.ErrorIs(t, context.Cause(first), recipes.ErrNotOwner)
+			require.ErrorIs(t, context.Cause(last), recipes.ErrNotOwner)
+			time.Sleep(time.Second)
+			require.NoError(t, recipes.Do(t.Context(), multi, locktest.Nothing,
+				recipes.WaitAtMost(0)))
+		}
+	})
+}
+
 // Two callers go on with a ctx whose owner has ended meanwhile, while the first of them
 // waits. The second one's release freed the first one's lease.
 func TestAWaiterForALeaseGoesOnAsItsOwner(t *testing.T) {
