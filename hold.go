@@ -490,10 +490,10 @@ func (g *grant) until() (at time.Time) {
 // its cause, and when this hold is released (a multi lock's: or its acquisition of one
 // member), with a cause that matches ErrNotOwner. For this lock it carries the hold's
 // owner, for as long as that owner goes on to hold anything of the lock: goroutines that
-// have it may re-enter. After that it names nobody, even if that owner acquires the lock
-// again. For every other lock it carries parent's owner. The ctx of a lease or term
-// carries none. If the hold lasts longer than the work, let parent end with the work: the
-// hold keeps the ctx until then.
+// have it may re-enter. After that, even if that owner acquires the lock again, it
+// carries parent's owner, as for every other lock. The ctx of a lease or term carries
+// none. If the hold lasts longer than the work, let parent end with the work: the hold
+// keeps the ctx until then.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if parent == nil {
 		parent = context.Background()

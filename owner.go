@@ -14,12 +14,11 @@ import (
 // lock, else the calling goroutine. Do and Hold.Context put the hold's owner into a ctx,
 // where it counts only for the rest of that owner's stay: while it goes on to hold
 // something of the lock (either side of a read/write lock, a member of a multi lock) that
-// the hold, or since then the ctx, acquired. After that the ctx names nobody, even if the
-// owner, such as a goroutine, comes back.
-// WithOwner names one owner for all locks, forever. Each acquisition makes a record,
-// which owns what it acquired and nothing else; a Hold is the handle of one record. A
-// lock is released when the last record of its owner ends. The record of a multi lock
-// owns its members' records.
+// the hold, or since then the ctx, acquired. After that the ctx does not name it, even if
+// the owner, such as a goroutine, comes back. WithOwner names one owner for all locks,
+// forever. Each acquisition makes a record, which owns what it acquired and nothing else;
+// a Hold is the handle of one record. A lock is released when the last record of its
+// owner ends. The record of a multi lock owns its members' records.
 
 // An owner is comparable: an identity, or else a goroutine.
 type owner struct {
