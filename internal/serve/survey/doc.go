@@ -18,9 +18,9 @@
 //
 // Run starts one goroutine for the walks, one that asks for a sign of life each second,
 // one that asks for addresses if it is told how, a few that look at what has changed, and
-// one for each watch, which waits for its event. A directory is looked at by one goroutine at
-// a time: its token is with the watch, with the queue of what is to be looked at, or with
-// that goroutine.
+// one for each watch, which waits for its event. A directory is looked at by one
+// goroutine at a time: its token is with the watch, with the queue of what is to be
+// looked at, or with that goroutine.
 //
 // Survey.mu guards all that is known. It is not held during a request.
 //
