@@ -44,3 +44,17 @@ func TestAwaitOwn(t *testing.T) {
 	require.Equal(t, syscall.SIGCONT, <-s.signals)
 	require.Empty(t, s.signals)
 }
+
+// Nor is it heard after CMD's end.
+func TestAwaitItself(t *testing.T) {
+	s := &supervision{
+		signals:  make(chan os.Signal, 16),
+		ofItself: map[syscall.Signal]bool{syscall.SIGINT: true, syscall.SIGQUIT: true},
+	}
+	for _, one := range []os.Signal{syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT} {
+		s.signals <- one
+	}
+	s.awaitItself()
+	require.Equal(t, syscall.SIGTERM, <-s.signals)
+	require.Empty(t, s.signals)
+}

@@ -78,6 +78,7 @@ func (s *supervision) run() (exited int, lost error, err error) {
 	}
 	status := s.watch()
 	s.ear.dismiss(s.typed)
+	s.awaitItself()
 	if s.tty.isOf(s.child.pid) && status.Signaled() {
 		s.got[syscall.SIGINT], s.got[syscall.SIGQUIT] = true, true // if no ear heard it
 		s.tty.give(ours)
@@ -261,6 +262,17 @@ func (s *supervision) awaitOwn(own syscall.Signal) (earlier []syscall.Signal) {
 		}
 		earlier = append(earlier, one)
 	}
+}
+
+// awaitItself waits for what zklock has sent to its own group for the terminal, and has
+// not caught yet: after CMD's end it would be taken for another's, and end zklock.
+func (s *supervision) awaitItself() {
+	for own := range s.ofItself {
+		for _, one := range s.awaitOwn(own) {
+			s.signals <- one // there is room, since awaitOwn took more
+		}
+	}
+	clear(s.ofItself)
 }
 
 // sayStopped says what becomes of the lock while zklock stands still.

@@ -229,6 +229,19 @@ func TestCommandMayUseInterrupts(t *testing.T) {
 	w.types("exit 0\n", "next")
 }
 
+// What was typed for CMD may reach zklock only when CMD has ended: here the process that
+// tells it stands still until then. It does not end zklock.
+func TestAnInterruptThatIsToldLate(t *testing.T) {
+	w := newTypist(t)
+	for range 10 {
+		w.types("zklock run /l env PS1=in\"\"side bash --norc --noediting -i; "+
+			"echo rc=$?\n", "inside")
+		w.types("pkill -STOP -g $$ -f ear; echo sto\"\"pped $?\n", "stopped 0\r\ninside")
+		w.types("\x03", "inside")
+		w.types("exit 0\n", "rc=0")
+	}
+}
+
 // By kill -TTIN, at a terminal, zklock does not stop while CMD runs on.
 func TestNothingButStopStopsZklockAlone(t *testing.T) {
 	w := newTypist(t)
