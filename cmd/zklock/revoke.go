@@ -57,7 +57,8 @@ func (r *request) run(ctx context.Context, client *recipes.Client, node string) 
 	case m == nil:
 		return r.say(node, "it has gone")
 	case m.row.Session == "0x0":
-		return errNoMember // nobody could hear it
+		return usage("it belongs to no session, so nobody can release it: zklock evict " +
+			"deletes it")
 	}
 	if err := r.say(node, m.String()); err != nil {
 		return err
