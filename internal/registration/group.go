@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/observe"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 )
@@ -40,6 +41,9 @@ const (
 // Members returns the members of the group at dir, by name, as the leader knows it. A
 // group that does not exist has none.
 func Members(ctx context.Context, s *zkconn.Conn, dir string) ([]Member, error) {
+	if ctx.Err() != nil { // an answer may come before anybody looks
+		return nil, outcome.Cancelled(ctx)
+	}
 	children, err := calls.Call(ctx, s, func() ([]string, error) {
 		children, _, err := s.List(dir, true)
 		return children, err
