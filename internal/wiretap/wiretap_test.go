@@ -116,7 +116,7 @@ func TestListsRequestsInTheOrderSent(t *testing.T) {
 		require.NoError(t, err)
 		_, err = conn.Sync("/a")
 		require.NoError(t, err)
-		time.Sleep(sessionTimeout)
+		time.Sleep(sessionTimeout + time.Second)
 		require.NoError(t, conn.AddAuth("digest", []byte("me:secret")))
 		require.NoError(t, conn.Delete("/a", -1))
 
@@ -136,7 +136,7 @@ func TestListsRequestsInTheOrderSent(t *testing.T) {
 			"delete /a",
 		}, lines)
 		require.Equal(t, 1, tap.Count(wiretap.Connect))
-		require.Equal(t, 3, tap.Count(wiretap.Ping), "one every 10 s, in 30 s")
+		require.Equal(t, 3, tap.Count(wiretap.Ping), "one every 10 s, in 31 s")
 		require.Equal(
 			t, 1, tap.Count(wiretap.Event),
 			"the watch on the children of the deleted node",

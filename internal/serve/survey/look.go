@@ -313,6 +313,7 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	}
 	if v.stat == nil {
 		s.forgetDirLocked(d)
+		s.perhapsBackLocked(ctx, d)
 	} else if d.sub == "" {
 		s.enterNewLocked(ctx, d, joined)
 	}
@@ -371,6 +372,41 @@ func (s *Survey) enterNewLocked(ctx context.Context, d *dir, joined []string) {
 			s.running.Go(func() { s.meet(ctx, path) })
 		}
 	}
+}
+
+// againLocked has the registrations in a directory visited, and the locks that have gone,
+// since some of what is in it was deleted and created again.
+func (s *Survey) againLocked(ctx context.Context, d *dir) {
+	for _, child := range d.children {
+		path := zkpath.Join(d.path, child)
+		if s.registered[path].Path != "" || s.hasGoneLocked(path) {
+			s.revisitLocked(ctx, path)
+		}
+	}
+}
+
+// perhapsBackLocked has a directory that has gone visited if its parent was listed with
+// it: that list may be of before, or of after it was created again.
+func (s *Survey) perhapsBackLocked(ctx context.Context, d *dir) {
+	parent, name := zkpath.Split(d.path)
+	if above := s.dirs[parent]; above == nil || !slices.Contains(above.children, name) {
+		return
+	}
+	s.revisitLocked(ctx, d.path)
+}
+
+// hasGoneLocked tells of a path whether a directory that was watched has gone from it.
+func (s *Survey) hasGoneLocked(path string) bool {
+	return s.locks[path] != nil && s.dirs[path] == nil
+}
+
+// revisitLocked has a path visited, once if its visit is to come already.
+func (s *Survey) revisitLocked(ctx context.Context, path string) {
+	if s.visiting[path] {
+		return
+	}
+	s.visiting[path] = true
+	s.running.Go(func() { s.meet(ctx, path) })
 }
 
 // enterSemaphoreLocked has the directories of a semaphore looked at.

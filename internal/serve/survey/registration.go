@@ -81,24 +81,6 @@ func (s *Survey) isRegistered(path string) bool {
 	return known
 }
 
-// againLocked has the registrations in a directory visited, since some of what is in it
-// was deleted and created again. One whose visit is to come is visited once.
-func (s *Survey) againLocked(ctx context.Context, d *dir) {
-	for _, child := range d.children {
-		path := zkpath.Join(d.path, child)
-		if s.registered[path].Path == "" || s.visiting[path] {
-			continue
-		}
-		s.visiting[path] = true
-		s.running.Go(func() {
-			s.meet(ctx, path)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			delete(s.visiting, path)
-		})
-	}
-}
-
 // registrationsLocked are all, by path. In the path of a lock an ephemeral znode is no
 // registration, but unrelated.
 func (s *Survey) registrationsLocked() []Registration {

@@ -69,7 +69,7 @@ type Survey struct {
 	addresses  map[string]string // of the connections, by session
 	exceeded   notes             // limits of what is known, as a finding says them
 	registered map[string]visited
-	visiting   map[string]bool // registrations that are to be visited again
+	visiting   map[string]bool // paths that are to be visited again
 	history    history
 	clock      clock
 	contact    time.Time     // a request that was sent then was answered
@@ -137,6 +137,9 @@ func (s *Survey) pulse(ctx context.Context) {
 
 // sleep waits for d, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -281,6 +281,27 @@ func TestALockWhoseParentsComeFirst(t *testing.T) {
 	})
 }
 
+// A container that goes and is created again while its parent is not looked at, as each
+// directory is only so often, is not taken for the one that has gone.
+func TestALockWhosePathReturns(t *testing.T) {
+	c := config()
+	c.PerLock = 1
+	inScene(t, c, func(s *scene) {
+		for _, path := range []string{"/locks", "/locks/b", "/locks/b/x"} {
+			s.mustCreate(path, 0)
+		}
+		require.NoError(s, s.client.Delete("/locks/b/x", -1)) // so it may be a lock
+	}, func(s *scene) {
+		s.mustCreate("/locks/other", 0) // the parent is looked at, and then not for 1 s
+		synctest.Wait()
+		require.NoError(s, s.client.Delete("/locks/b", -1))
+		synctest.Wait()
+		require.NoError(s, s.mutex("/locks/b", "x").Acquire(s.Context()))
+		s.wait()
+		require.Equal(s, []string{"x holds"}, states(s.lock("/locks/b")))
+	})
+}
+
 // A lock that is created while the walk goes on is not missed, wherever the walk is.
 func TestLocksThatAreCreatedDuringTheWalk(t *testing.T) {
 	const locks = 100

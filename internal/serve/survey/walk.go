@@ -31,11 +31,14 @@ func (s *Survey) walk(ctx context.Context) error {
 	return nil
 }
 
-// strangers visits what has been created in a directory that is watched.
+// strangers visits what has been created in a directory that is watched, or may have been.
 func (s *Survey) strangers(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
 		case path := <-s.fresh:
+			s.mu.Lock()
+			delete(s.visiting, path) // what changes from now on is worth another visit
+			s.mu.Unlock()
 			_, _ = s.visit(ctx, path, true) // it fails only with ctx
 		case <-ctx.Done():
 		}
