@@ -174,10 +174,12 @@ func (g *generation) followed() (followed bool, changed <-chan zk.Event, err err
 // pause waits for d, or until a waiter needs the next list. It returns an error if the
 // Node has ended.
 func (g *generation) pause(d time.Duration) error {
-	select {
-	case <-g.look:
-	case <-time.After(max(0, d)):
-	case <-g.node.Ended().Done():
+	if d > 0 {
+		select {
+		case <-g.look:
+		case <-time.After(d):
+		case <-g.node.Ended().Done():
+		}
 	}
 	return g.entry.key.conn.Pause(g.node.Ended(), 0)
 }
