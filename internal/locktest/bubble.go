@@ -81,6 +81,7 @@ func connect(
 	client, err := recipes.Connect(
 		t.Context(), servers, timeout, recipes.WithDialer(dial))
 	require.NoError(t, err)
+	rest()
 	t.Cleanup(func() {
 		client.Close()
 		time.Sleep(time.Minute) // virtual: what is under way ends by itself
@@ -138,5 +139,6 @@ func OpenBare(
 	for conn.State() != zk.StateHasSession {
 		time.Sleep(10 * time.Millisecond)
 	}
+	rest()
 	return conn, events
 }

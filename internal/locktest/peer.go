@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -104,13 +105,20 @@ func awaitEnd(tb testing.TB, events <-chan zk.Event) {
 	}
 }
 
-// AwaitSession waits until the client has a session.
+// AwaitSession waits until the client has a session, and is at rest if it can be seen.
 func (p *Peer) AwaitSession() {
 	p.TB.Helper()
 	Eventually(
 		p.TB, func() bool { return p.Conn.State() == zk.StateHasSession }, "no session",
 	)
+	if zkserver.Virtual(p.TB) {
+		rest()
+	}
 }
+
+// rest waits until a client with a new connection has set its watches again, as it does
+// even on its first one: a watch that a test sets before that would be sent twice.
+func rest() { synctest.Wait() }
 
 // AwaitHeartbeat waits until the loss clock has asked the server anew and got an answer.
 func (p *Peer) AwaitHeartbeat() {

@@ -38,6 +38,7 @@ func tapServer(
 	server := zktest.Start(t, opts...)
 	tap := wiretap.New(server.Dial)
 	conn, _ := connect(t, address, sessionTimeout, tap.Dial, server.HostProvider())
+	synctest.Wait() // until it has set its watches again, as it does even now
 	t.Cleanup(func() {
 		conn.Close()
 		// A silent connection is noticed by its read deadline only.
