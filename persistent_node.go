@@ -174,7 +174,7 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	n.mu.Unlock()
 	if hold != nil { // without the mutex: that asks ctxs of the user's
 		hold.markEnded()
-		hold.endContexts()
+		tellOr(n.keeper.Stop, hold.endContexts)
 	}
 	within, cancel := forRelease(ctx)
 	defer cancel()
@@ -228,15 +228,9 @@ func (r registrar) tell(f func()) {
 func (r registrar) Held(node *znode.Node) {
 	g := new(grant).restOn(ownZnode{node}, r.attempt.steps)
 	g.kept = errKept
-	h := &Hold{grant: g}
 	r.mu.Lock()
-	r.hold = h
-	closed := r.closed
+	r.hold = &Hold{grant: g} // nobody gets it if the PersistentNode is closed by now
 	r.mu.Unlock()
-	if closed {
-		h.markEnded()
-		h.endContexts()
-	}
 	r.tell(func() { r.attempt.acquired(func() {}, g) })
 }
 

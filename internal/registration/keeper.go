@@ -330,9 +330,12 @@ type Removal struct {
 	Removed func(ctx context.Context) error
 }
 
-// Close ends the Keeper. The zero Removal says that there is nothing to be done.
-func (k *Keeper) Close(ctx context.Context) (Removal, error) {
-	var ended chan struct{}
+// Stop has the Keeper end, in the background.
+func (k *Keeper) Stop() { k.beginClose() }
+
+// beginClose tells the Keeper to end. The channel is closed once it has; nil: it was told
+// before, or never began.
+func (k *Keeper) beginClose() (ended <-chan struct{}) {
 	k.change(func(s *state) {
 		if !s.closed {
 			ended = s.ended
@@ -342,6 +345,12 @@ func (k *Keeper) Close(ctx context.Context) (Removal, error) {
 			s.stop()
 		}
 	})
+	return ended
+}
+
+// Close ends the Keeper. The zero Removal says that there is nothing to be done.
+func (k *Keeper) Close(ctx context.Context) (Removal, error) {
+	ended := k.beginClose()
 	if ended == nil {
 		return Removal{}, nil
 	}

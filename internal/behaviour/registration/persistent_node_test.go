@@ -455,6 +455,38 @@ func TestCloseAfterTheZnodeHasGone(t *testing.T) {
 	})
 }
 
+// A brokenCtx is one whose Value panics, once it is broken.
+type brokenCtx struct {
+	context.Context
+	broken *bool
+}
+
+func (c brokenCtx) Value(key any) any {
+	if *c.broken {
+		panic("the ctx is broken")
+	}
+	return c.Context.Value(key)
+}
+
+// Where the parent of a ctx of Hold.Context panics at Close, the znode goes all the same.
+func TestAParentThatPanicsAtClose(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		n, hold := kept(t, b.Ours, "one")
+		broken := false
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		first := hold.Context(t.Context())
+		_ = hold.Context(brokenCtx{parent, &broken})
+		broken = true
+		require.Panics(t, func() { _ = n.Close(t.Context()) })
+		broken = false
+		require.Error(t, first.Err())
+		time.Sleep(time.Second)
+		requireNone(t, b.Other)
+		require.NoError(t, n.Close(t.Context()))
+	})
+}
+
 func TestTheConnectionIsClosedFirst(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		n, hold := kept(t, b.Ours, "one")
