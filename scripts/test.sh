@@ -95,12 +95,15 @@ fi
 
 # Values have no goroutines, and what runs go or other programs has none of the library's: the race detector would only cost time.
 plain='/(examples|test/interop|internal/(acceptor|api|behaviour/cost|digestmd5|lossclock|order|outcome|pages|plant|seqname|simulator|zkpath))($|/)'
-# Of the same few goroutines it would see hundreds of runs that differ in their times alone.
-sweeps='^(TestTheCutsThatAreNoLoss|TestTheAnswersThatAreNoLoss)$'
+# Of the same few goroutines it would see thousands of runs that differ in their times alone, or in what they are about.
+times='TestTheCutsThatAreNoLoss|TestTheAnswersThatAreNoLoss|TestNotToKnowAtAnyMomentOfAnOutage|TestWhereAWaiterStood'
+sizes='TestCost|TestTooManyRegistrations|TestMemory|TestTheLogIsForgotten|TestAnHourOfWrites'
+sweeps="^($times|$sizes)\$"
 # shellcheck disable=SC2046 # one argument for each package
 part "go test -race, in virtual time where it can be" \
 	go test "${race[@]}" -count=1 -timeout 20m -skip "$sweeps" $(go list ./... | grep -vE "$plain")
-part "go test, sweeps of times" go test -count=1 -run "$sweeps" ./internal/behaviour/hold
+part "go test, sweeps of times and sizes" \
+	go test -count=1 -run "$sweeps" ./internal/behaviour/{hold,lock} ./internal/serve/survey ./zktest
 # shellcheck disable=SC2046
 part "go test, of what has no use for the race detector" \
 	env ORDER_SEEDS=20000 SIM_SEEDS=300 SIM_DEFECTS=1 go test -count=1 -timeout 20m $(go list ./... | grep -E "$plain")
