@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/simulator"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -63,13 +64,15 @@ func TestScripts(t *testing.T) {
 			"exits": exits, "background": background, "await": await, "gone": gone,
 			"signal": send, "server": server, "znodes": znodes,
 			"watches": watchesSet, "stopped": stopped, "fetch": fetch,
+			"outlived": outlived,
 		},
 	})
 }
 
 // exits CODE PROGRAM ARGS... runs a program, which must exit with the code. What waits
 // for a lock has as little as shortest (zklock run -w): one that the machine has let
-// stand still for that long rightly says that it knows nothing, and is made again.
+// stand still for that long rightly says that it knows nothing, and is made again. So is
+// one that was not told within busyWithin who has the lock.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	for began := time.Now(); ; {
 		attempt := time.Now()
@@ -81,10 +84,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(err)
 		}
 		got := strconv.Itoa(code)
-		if got == args[0] && !neg {
+		took := time.Since(attempt)
+		untold := took > busyWithin &&
+			strings.Contains(ts.ReadFile("stderr"), errBusy.Error()+": "+somebody)
+		if got == args[0] && !neg && !untold {
 			return
 		}
-		stoodStill := code == exitUnavailable && time.Since(attempt) > shortest
+		stoodStill := untold || code == exitUnavailable && took > shortest
 		if !stoodStill || time.Since(began) > patience {
 			ts.Fatalf("exit code %s, not %s", got, args[0])
 		}
@@ -147,6 +153,22 @@ func gone(ts *testscript.TestScript, _ bool, args []string) {
 			until(ts, func() bool { return !runs(id) },
 				func() string { return file + ": " + id + " still runs" })
 		}
+	}
+}
+
+// outlived REGEXP FILE... waits until the processes are gone whose ids are in the files.
+// A znode that matches is there still; unless the machine has stood still meanwhile for
+// longer than the time that zklock keeps in hand for that.
+func outlived(ts *testscript.TestScript, neg bool, args []string) {
+	watch := simulator.StartWatchdog()
+	gone(ts, neg, args[1:])
+	left := clusterOf(ts).Znodes()
+	if late := watch.Late(); late > grace {
+		ts.Logf("the machine stood still for %v", late)
+		return
+	}
+	if !slices.ContainsFunc(left, regexp.MustCompile(args[0]).MatchString) {
+		ts.Fatalf("of the znodes none is %s:\n%s", args[0], strings.Join(left, "\n"))
 	}
 }
 
