@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 			env.Values["cluster"] = cluster
 			env.Setenv("ROOT", root)
 			env.Setenv("ZOOKEEPER_SERVERS", cluster.ConnectString())
+			env.Setenv("TZ", noon())
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -67,6 +68,12 @@ func TestScripts(t *testing.T) {
 			"outlived": outlived,
 		},
 	})
+}
+
+// noon is a time zone in which no day ends during a script: those who come on one day,
+// by zklock once, are in one period.
+func noon() string {
+	return fmt.Sprintf("NOON%d", time.Now().UTC().Hour()-12)
 }
 
 // exits CODE PROGRAM ARGS... runs a program, which must exit with the code. What waits
@@ -117,7 +124,8 @@ func background(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Args[0] = args[1]
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, out
-	cmd.Env = append(os.Environ(), "ZOOKEEPER_SERVERS="+ts.Getenv("ZOOKEEPER_SERVERS"))
+	cmd.Env = append(os.Environ(), "TZ="+ts.Getenv("TZ"),
+		"ZOOKEEPER_SERVERS="+ts.Getenv("ZOOKEEPER_SERVERS"))
 	ts.Check(cmd.Start())
 	pid := strconv.Itoa(cmd.Process.Pid)
 	ts.Check(os.WriteFile(ts.MkAbs(name+".pid"), []byte(pid), 0o600))
