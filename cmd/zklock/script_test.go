@@ -247,7 +247,7 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(cluster.SetSequence(args[1], int32(n)))
 	case "create", "guard", "allow", "many", "set", "ephemeral", "delete",
 		"swap":
-		conn, _, err := zk.Connect(cluster.Addrs(), patience, zk.WithLogInfo(false))
+		conn, err := connectAlone(cluster.Addrs())
 		ts.Check(err)
 		if args[0] == "ephemeral" {
 			ts.Defer(conn.Close)
