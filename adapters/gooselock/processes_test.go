@@ -2,6 +2,7 @@ package gooselock_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -109,6 +110,21 @@ func (f *fleet) goOn(h *host) {
 	require.NoError(f.t, err)
 }
 
+// suspend returns when the host stands still.
+func (h *host) suspend(t *testing.T) {
+	t.Helper()
+	require.NoError(t, h.Process.Signal(syscall.SIGSTOP))
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(h.Process.Pid, &status, syscall.WUNTRACED, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			require.NoError(t, err)
+			require.True(t, status.Stopped())
+			return
+		}
+	}
+}
+
 func TestOneHostMigratesAndTheOthersWait(t *testing.T) {
 	f := newFleet(t)
 	for range 3 {
@@ -166,7 +182,7 @@ func TestASuspendedHostDoesNotGoOn(t *testing.T) {
 	first := f.start()
 	session := f.await("begins").session
 	second := f.start()
-	require.NoError(t, first.Process.Signal(syscall.SIGSTOP))
+	first.suspend(t)
 	require.True(t, f.cluster.ExpireSession(session))
 	require.Equal(t, second, f.await("begins").by)
 	f.goOn(second)
