@@ -1,6 +1,7 @@
 package kerberos
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -17,7 +18,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkserver"
 )
 
-const timeout = 6 * time.Second
+// timeout is of sessions that outlast a machine that stands still for 5 s, a third of it
+// after the last ping.
+const timeout = 15 * time.Second
 
 // atMost bounds a wait for what must happen; nothing is shown by its length.
 const atMost = time.Minute
@@ -27,6 +30,7 @@ type place struct {
 	*kdc.KDC
 	servers      string
 	serverKeytab string
+	timeout      time.Duration // of sessions, if it is another
 }
 
 func newPlace(t *testing.T) *place {
@@ -109,9 +113,9 @@ func (p *place) connect(t *testing.T, with recipes.SASL) (*session, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), atMost)
 	defer cancel()
 	s := &session{}
-	c, err := recipes.Connect(ctx, p.servers, timeout, recipes.WithSASL(with),
-		recipes.WithDialer(s.dial), recipes.WithClientLogger(slog.New(
-			slog.NewTextHandler(s, nil))))
+	c, err := recipes.Connect(ctx, p.servers, cmp.Or(p.timeout, timeout),
+		recipes.WithSASL(with), recipes.WithDialer(s.dial),
+		recipes.WithClientLogger(slog.New(slog.NewTextHandler(s, nil))))
 	if err == nil {
 		s.Client = c
 		t.Cleanup(c.Close)

@@ -66,7 +66,7 @@ checks() { (cd "$1" && go mod tidy -diff && go vet ./... && go run "$lint" run);
 # module checks a module beside the library's, and tests it if the change touched it: module DIR PATTERN [FLAG OF GO TEST]...
 module() {
 	part "$1, a module of its own: checks" checks "$1"
-	if touched "^$1/|$2"; then part "$1: tests" go -C "$1" test -count=1 "${@:3}" ./...; fi
+	if touched "^$1/|$2"; then part "$1: tests" go -C "$1" test -count=1 -timeout 20m "${@:3}" ./...; fi
 }
 
 # No server has its children in order: what forgets to sort them is to fail here. And nothing is skipped that a machine can have.

@@ -18,7 +18,8 @@ import (
 // serversOfHost makes this binary a host, and names its ZooKeeper.
 const serversOfHost = "GOCRONLOCK_TEST_SERVERS"
 
-const sessionTimeout = 2 * time.Second
+// sessionTimeout is longer than a machine stands still: what ends a session is the test.
+const sessionTimeout = 30 * time.Second
 
 func TestMain(m *testing.M) {
 	servers := os.Getenv(serversOfHost)

@@ -3,6 +3,7 @@ package gooselock_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -16,7 +17,8 @@ import (
 
 func connect(t *testing.T, cluster *zktest.Cluster) *recipes.Client {
 	t.Helper()
-	client, err := recipes.Connect(t.Context(), cluster.ConnectString(), sessionTimeout)
+	client, err := recipes.Connect(t.Context(), cluster.Names()[0], sessionTimeout,
+		recipes.WithDialer(cluster.Link("").Dial))
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return client
@@ -48,16 +50,18 @@ func TestUnlockWithoutLock(t *testing.T) {
 
 func TestTheWaitIsBounded(t *testing.T) {
 	t.Parallel()
-	cluster := zktest.Start(t)
-	held := newLocker(t, connect(t, cluster))
-	require.NoError(t, held.Lock(t.Context(), nil))
-	bounded, err := gooselock.NewWaitingAtMost(
-		connect(t, cluster), lockPath, 50*time.Millisecond)
-	require.NoError(t, err)
-	require.ErrorIs(t, bounded.Lock(t.Context(), nil), recipes.ErrBusy)
-	require.NoError(t, held.Unlock(t.Context(), nil))
-	require.NoError(t, bounded.Lock(t.Context(), nil))
-	require.NoError(t, bounded.Unlock(t.Context(), nil))
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.Start(t)
+		held := newLocker(t, connect(t, cluster))
+		require.NoError(t, held.Lock(t.Context(), nil))
+		bounded, err := gooselock.NewWaitingAtMost(
+			connect(t, cluster), lockPath, time.Second)
+		require.NoError(t, err)
+		require.ErrorIs(t, bounded.Lock(t.Context(), nil), recipes.ErrBusy)
+		require.NoError(t, held.Unlock(t.Context(), nil))
+		require.NoError(t, bounded.Lock(t.Context(), nil))
+		require.NoError(t, bounded.Unlock(t.Context(), nil))
+	})
 }
 
 // goose says whether it could lock by the error of Up.

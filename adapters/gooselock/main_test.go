@@ -26,7 +26,9 @@ const (
 )
 
 const (
-	sessionTimeout = 2 * time.Second
+	// sessionTimeout is longer than a machine stands still: what ends a session is the
+	// test.
+	sessionTimeout = 30 * time.Second
 	lockPath       = "/locks/migrate"
 )
 

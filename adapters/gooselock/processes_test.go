@@ -2,6 +2,7 @@ package gooselock_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -40,15 +41,13 @@ type line struct {
 	step    string
 	session int64
 	rest    string
-	at      time.Time
 }
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	t.Parallel()
 	return &fleet{
-		t, zktest.Start(t, zktest.WithTick(100*time.Millisecond)),
-		filepath.Join(t.TempDir(), "test.db"), make(chan line, 100),
+		t, zktest.Start(t), filepath.Join(t.TempDir(), "test.db"), make(chan line, 100),
 	}
 }
 
@@ -69,7 +68,7 @@ func (f *fleet) start(env ...string) *host {
 	go func() {
 		defer close(read)
 		for scan := bufio.NewScanner(out); scan.Scan(); {
-			l := line{by: h, at: time.Now()}
+			l := line{by: h}
 			_, _ = fmt.Sscan(scan.Text(), &l.step, &l.session)
 			_, l.rest, _ = strings.Cut(scan.Text(), fmt.Sprint(l.session, " "))
 			if l.step == "starts" {
@@ -111,6 +110,21 @@ func (f *fleet) goOn(h *host) {
 	require.NoError(f.t, err)
 }
 
+// suspend returns when the host stands still.
+func (h *host) suspend(t *testing.T) {
+	t.Helper()
+	require.NoError(t, h.Process.Signal(syscall.SIGSTOP))
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(h.Process.Pid, &status, syscall.WUNTRACED, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			require.NoError(t, err)
+			require.True(t, status.Stopped())
+			return
+		}
+	}
+}
+
 func TestOneHostMigratesAndTheOthersWait(t *testing.T) {
 	f := newFleet(t)
 	for range 3 {
@@ -142,13 +156,12 @@ func TestAHostSkipsWhileAnotherMigrates(t *testing.T) {
 func TestAHostKilledInTheMiddleBlocksNoLongerThanItsSession(t *testing.T) {
 	f := newFleet(t)
 	first := f.start()
-	f.await("begins")
+	session := f.await("begins").session
 	second := f.start()
 	require.NoError(t, first.Process.Kill())
-	killed := time.Now()
-	begins := f.await("begins")
-	require.Equal(t, second, begins.by)
-	t.Log("after the kill the next host began in", begins.at.Sub(killed))
+	require.Empty(t, f.lines, "nobody else has begun before")
+	require.True(t, f.cluster.ExpireSession(session))
+	require.Equal(t, second, f.await("begins").by)
 	f.goOn(second)
 	require.Equal(t, "1", f.await("done").rest)
 }
@@ -167,9 +180,10 @@ func TestALossEndsTheMigration(t *testing.T) {
 func TestASuspendedHostDoesNotGoOn(t *testing.T) {
 	f := newFleet(t)
 	first := f.start()
-	f.await("begins")
+	session := f.await("begins").session
 	second := f.start()
-	require.NoError(t, first.Process.Signal(syscall.SIGSTOP))
+	first.suspend(t)
+	require.True(t, f.cluster.ExpireSession(session))
 	require.Equal(t, second, f.await("begins").by)
 	f.goOn(second)
 	require.Equal(t, "1", f.await("done").rest)

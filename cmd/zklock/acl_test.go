@@ -134,11 +134,20 @@ func examine(t *testing.T, servers string, args ...string) (out string, code int
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
+// connectAlone connects with go-zookeeper alone. By itself it gives a server a second to
+// take the connection, and all that is asked meanwhile fails.
+func connectAlone(servers []string) (*zk.Conn, error) {
+	conn, _, err := zk.Connect(servers, patience, zk.WithLogInfo(false), zk.WithDialer(
+		func(network, address string, _ time.Duration) (net.Conn, error) {
+			return net.DialTimeout(network, address, patience)
+		}))
+	return conn, err
+}
+
 // session is one of go-zookeeper's alone, with credentials or without.
 func session(t *testing.T, servers, credentials string) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect(strings.Split(servers, ","), patience,
-		zk.WithLogInfo(false))
+	conn, err := connectAlone(strings.Split(servers, ","))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	if credentials != "" {

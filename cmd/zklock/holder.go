@@ -63,11 +63,14 @@ const (
 	busyReads = 100
 )
 
+// somebody stands for who has the lock where that is not known.
+const somebody = "others have the lock"
+
 // busy is errBusy, and says who has the lock as far as ZooKeeper tells at once.
 func (w *wanted) busy(ctx context.Context, client *recipes.Client) error {
 	who := w.holder(ctx, client)
 	if who == "" {
-		who = "others have the lock"
+		who = somebody
 	}
 	return fmt.Errorf("%w: %s", errBusy, who)
 }

@@ -20,7 +20,7 @@ const lockPath = "/locks/order"
 func connectTo(t *testing.T, cluster *zktest.Cluster) *recipes.Client {
 	t.Helper()
 	client, err := recipes.Connect(
-		t.Context(), cluster.ConnectString(), 10*time.Second)
+		t.Context(), cluster.ConnectString(), 30*time.Second)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return client

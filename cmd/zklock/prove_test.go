@@ -167,7 +167,7 @@ func TestProveIsSuspended(t *testing.T) {
 	cluster, err := zktest.New()
 	require.NoError(t, err)
 	t.Cleanup(cluster.Close)
-	cmd := proving(t, cluster.ConnectString(), "--calm", "--for", "4s", "--workers", "2",
+	cmd := proving(t, cluster.ConnectString(), "--calm", "--for", "10s", "--workers", "2",
 		"--session-timeout", "30s")
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, os.Stderr

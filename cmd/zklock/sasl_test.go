@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -56,7 +55,7 @@ func TestSASLDigest(t *testing.T) {
 	_, said = run("--sasl-digest", "bob:@"+bob, "ls", "/a")
 	require.Contains(t, said, "--sasl-digest bob:@"+bob+": others than its owner may")
 
-	conn, _, err := zk.Connect([]string{servers}, 10*time.Second)
+	conn, err := connectAlone([]string{servers})
 	require.NoError(t, err)
 	defer conn.Close()
 	_, _, err = conn.Children("/a")

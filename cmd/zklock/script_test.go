@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/simulator"
 	"github.com/zkrecipes/recipes/zktest"
 )
 
@@ -57,19 +58,28 @@ func TestScripts(t *testing.T) {
 			env.Values["cluster"] = cluster
 			env.Setenv("ROOT", root)
 			env.Setenv("ZOOKEEPER_SERVERS", cluster.ConnectString())
+			env.Setenv("TZ", noon())
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits, "background": background, "await": await, "gone": gone,
 			"signal": send, "server": server, "znodes": znodes,
 			"watches": watchesSet, "stopped": stopped, "fetch": fetch,
+			"outlived": outlived,
 		},
 	})
 }
 
+// noon is a time zone in which no day ends during a script: those who come on one day,
+// by zklock once, are in one period.
+func noon() string {
+	return fmt.Sprintf("NOON%d", time.Now().UTC().Hour()-12)
+}
+
 // exits CODE PROGRAM ARGS... runs a program, which must exit with the code. What waits
 // for a lock has as little as shortest (zklock run -w): one that the machine has let
-// stand still for that long rightly says that it knows nothing, and is made again.
+// stand still for that long rightly says that it knows nothing, and is made again. So is
+// one that was not told within busyWithin who has the lock.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	for began := time.Now(); ; {
 		attempt := time.Now()
@@ -81,10 +91,13 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(err)
 		}
 		got := strconv.Itoa(code)
-		if got == args[0] && !neg {
+		took := time.Since(attempt)
+		untold := took > busyWithin &&
+			strings.Contains(ts.ReadFile("stderr"), errBusy.Error()+": "+somebody)
+		if got == args[0] && !neg && !untold {
 			return
 		}
-		stoodStill := code == exitUnavailable && time.Since(attempt) > shortest
+		stoodStill := untold || code == exitUnavailable && took > shortest
 		if !stoodStill || time.Since(began) > patience {
 			ts.Fatalf("exit code %s, not %s", got, args[0])
 		}
@@ -111,7 +124,8 @@ func background(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Args[0] = args[1]
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, out
-	cmd.Env = append(os.Environ(), "ZOOKEEPER_SERVERS="+ts.Getenv("ZOOKEEPER_SERVERS"))
+	cmd.Env = append(os.Environ(), "TZ="+ts.Getenv("TZ"),
+		"ZOOKEEPER_SERVERS="+ts.Getenv("ZOOKEEPER_SERVERS"))
 	ts.Check(cmd.Start())
 	pid := strconv.Itoa(cmd.Process.Pid)
 	ts.Check(os.WriteFile(ts.MkAbs(name+".pid"), []byte(pid), 0o600))
@@ -147,6 +161,22 @@ func gone(ts *testscript.TestScript, _ bool, args []string) {
 			until(ts, func() bool { return !runs(id) },
 				func() string { return file + ": " + id + " still runs" })
 		}
+	}
+}
+
+// outlived REGEXP FILE... waits until the processes are gone whose ids are in the files.
+// A znode that matches is there still; unless the machine has stood still meanwhile for
+// longer than the time that zklock keeps in hand for that.
+func outlived(ts *testscript.TestScript, neg bool, args []string) {
+	watch := simulator.StartWatchdog()
+	gone(ts, neg, args[1:])
+	left := clusterOf(ts).Znodes()
+	if late := watch.Late(); late > grace {
+		ts.Logf("the machine stood still for %v", late)
+		return
+	}
+	if !slices.ContainsFunc(left, regexp.MustCompile(args[0]).MatchString) {
+		ts.Fatalf("of the znodes none is %s:\n%s", args[0], strings.Join(left, "\n"))
 	}
 }
 
@@ -217,7 +247,7 @@ func server(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(cluster.SetSequence(args[1], int32(n)))
 	case "create", "guard", "allow", "many", "set", "ephemeral", "delete",
 		"swap":
-		conn, _, err := zk.Connect(cluster.Addrs(), patience, zk.WithLogInfo(false))
+		conn, err := connectAlone(cluster.Addrs())
 		ts.Check(err)
 		if args[0] == "ephemeral" {
 			ts.Defer(conn.Close)

@@ -73,13 +73,13 @@ func TestJavaProcessIsKilled(t *testing.T) {
 	}
 	process.kill(t)
 	for i, r := range exclusive {
-		require.NoError(t, locktest.Within(
+		require.NoError(t, afterDeath(
 			t, waiting[i], "the one behind the holder of the "+r.name+" is granted",
 		))
 		followers[i].release()
 		require.Empty(t, waitingBehind[i])
 		holders[i].release()
-		require.NoError(t, locktest.Within(
+		require.NoError(t, afterDeath(
 			t, waitingBehind[i],
 			"the one behind the waiter for the "+r.name+" is granted",
 		))
@@ -111,7 +111,7 @@ func TestGoHolderIsCutOff(t *testing.T) {
 	cut.tap.Partition()
 	for i, r := range exclusive {
 		require.NoError(
-			t, locktest.Within(t, waiting[i], "the waiter for the "+r.name+" is granted"),
+			t, afterDeath(t, waiting[i], "the waiter for the "+r.name+" is granted"),
 		)
 		require.ErrorIs(t, holds[i].Err(), recipes.ErrLockLost)
 	}

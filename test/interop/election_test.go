@@ -260,13 +260,13 @@ func TestALeaderDies(t *testing.T) {
 		look.awaitChildren(path, 4)
 
 		process.kill(t)
-		require.NoError(t, locktest.Within(t, second.elected(), "Go does not lead"))
+		require.NoError(t, afterDeath(t, second.elected(), "Go does not lead"))
 		require.Equal(t, "go-1=true", third.leader())
 		term := second.hold()
 		require.NoError(t, term.Err())
 
 		cut.tap.Partition()
-		require.NoError(t, locktest.Within(t, third.elected(), "Java does not lead"))
+		require.NoError(t, afterDeath(t, third.elected(), "Java does not lead"))
 		require.ErrorIs(t, term.Err(), recipes.ErrLockLost)
 		require.Equal(t, "java-2=true", fourth.leader())
 		require.False(t, fourth.leads())

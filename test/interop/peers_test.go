@@ -21,8 +21,21 @@ import (
 const (
 	// The timeout of a session that shall last, however slow the machine is.
 	steady = 30 * time.Second
-	mortal = 2 * time.Second // of one that the server is to end by itself
+	// The timeout of one that the server is to end by itself. Until then it outlasts a
+	// machine that stands still for 5 s, a third of it after the last ping.
+	mortal = 10 * time.Second
 )
+
+// afterDeath returns what arrives on ch once a mortal session has ended.
+func afterDeath[T any](tb testing.TB, ch <-chan T, what string) (v T) {
+	tb.Helper()
+	select {
+	case v = <-ch:
+	case <-time.After(mortal + 2*locktest.Patience):
+		tb.Fatalf("timed out: %s", what)
+	}
+	return v
+}
 
 // A goPeer is a Go process's ZooKeeper session.
 type goPeer struct {

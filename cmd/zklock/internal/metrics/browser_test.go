@@ -137,7 +137,8 @@ func (s *scene) browser() context.Context {
 		s.Skip(how)
 	}
 	options := append(slices.Clip(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(path), chromedp.NoSandbox)
+		chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.WSURLReadTimeout(patience)) // it may take long to start
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	s.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)

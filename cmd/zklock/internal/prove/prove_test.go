@@ -120,6 +120,7 @@ func TestACalmRun(t *testing.T) {
 	t.Parallel()
 	servers, client := serve(t)
 	c := configFor(t, servers)
+	c.For, c.Workers = 10*time.Second, 4 // so that some wait for others
 	var kept bytes.Buffer
 	c.History = &kept
 	report := prove(t, c)
