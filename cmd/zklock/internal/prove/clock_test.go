@@ -59,6 +59,6 @@ func TestTheReportNamesAClock(t *testing.T) {
 	r := reportOn(roundOf(0), h)
 	require.Equal(t, Violated, r.Verdict)
 	require.Regexp(t, `^VIOLATED: a clock runs too slow or too fast, so that locks `+
-		`cannot keep their promises there\n  violated in round 0: worker 3: the clock of `+
-		`its process ran 2.4s\n  violated in round 0: exclusion: `, r.Text())
+		`cannot keep their promises there\n  violated in round 0: worker 3: the clock `+
+		`of its process ran 2.4s\n  violated in round 0: exclusion: `, r.Text())
 }
