@@ -74,9 +74,9 @@ ORDER_FROM=${ORDER_FROM:-$((RANDOM * 1000000))} ORDER_SEEDS=${ORDER_SEEDS:-20000
 step chaos
 (cd test/chaos && MUST=1 CHAOS=${CHAOS:-30m} go test -timeout 0 .)
 
-step zklock prove, on a real ensemble, and on libraries with planted defects
+step zklock prove, on a real ensemble, with planted defects, and with clocks that are wrong
 (cd cmd/zklock && MUST=1 PROVE=${PROVE:-10m} PROVE_DEFECTS=1 go test -count=1 -timeout 0 -v \
-	-run '^(TestDefects|TestOnARealEnsemble)$' ./internal/prove)
+	-run '^(TestDefects|TestOnARealEnsemble|TestWorkersWhoseClockIsWrong)$' ./internal/prove)
 
 step what zklock serve shows, next to what Java, Python and Go say of themselves
 (cd cmd/zklock && MUST=1 ZKLOCK_COMPARE=${ZKLOCK_COMPARE:-10m} go test -count=1 -timeout 0 \

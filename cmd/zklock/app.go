@@ -181,6 +181,6 @@ func within(cmd *cli.Command, what string, err *error) {
 			"its certificate, give --acl world", *err)
 	}
 	if *err != nil {
-		*err = fmt.Errorf("%s %s: %w", cmd.Name, what, *err)
+		*err = fmt.Errorf("%s: %w", strings.TrimSpace(cmd.Name+" "+what), *err)
 	}
 }

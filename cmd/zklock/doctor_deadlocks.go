@@ -45,7 +45,7 @@ func (d *doctor) deadlocks(ctx context.Context) error {
 	for _, circle := range circles {
 		d.find("possible: %s", queues.CircleText(circle))
 		for _, one := range circle {
-			d.doubt("session %s is %q", one.Who, text.Shorten(one.Wanted.Data, dataMost))
+			d.doubt("session %s is %q", one.Who, text.Shorten(one.Data, dataMost))
 		}
 	}
 	if d.ill {

@@ -116,7 +116,7 @@ func (d *doctor) ages(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	at, waiting, since := -1, 0, now
+	at, waiting, since, blocked := -1, 0, now, false
 	var ages []time.Duration
 	for i, r := range rows {
 		if r.Since.IsZero() {
@@ -127,21 +127,27 @@ func (d *doctor) ages(ctx context.Context) error {
 		case r.State == queues.Waits:
 			waiting++
 			since = earlier(since, r.Since)
+		case r.Session == queues.NoSession:
+			blocked = true // unless leases are left, or other readers hold it
 		case at < 0 || r.Since.Before(rows[at].Since):
 			at = i
 		}
 	}
+	behind := ""
+	if waiting > 0 {
+		behind = fmt.Sprintf("; %d waiting, the first since %s", waiting,
+			clockTime(since, now))
+	}
 	if at < 0 {
+		if blocked {
+			d.find("%s: nobody holds it%s", d.path, behind)
+		}
 		return nil
 	}
 	age := now.Sub(heldSince(d.client, rows[at]))
 	text := fmt.Sprintf("%s: held for %v by %s, session %s (%q)", d.path,
 		age.Round(time.Second), rows[at].Node, rows[at].Session,
-		text.Shorten(rows[at].Data, dataMost))
-	if waiting > 0 {
-		text += fmt.Sprintf("; %d waiting, the first since %s", waiting,
-			clockTime(since, now))
-	}
+		text.Shorten(rows[at].Data, dataMost)) + behind
 	if isOld(age, ages) {
 		d.doubt("%s; that is far longer than the others have been here: is it stuck?",
 			text)

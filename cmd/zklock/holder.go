@@ -107,7 +107,7 @@ func (w *wanted) competes(r queues.Row) bool {
 func sentenceOf(rows []queues.Row, at, left int, now time.Time) string {
 	who := text.Shorten(text.Printable(rows[at].Data), dataMost)
 	switch {
-	case rows[at].Session == "0x0":
+	case rows[at].Session == queues.NoSession:
 		who = text.Printable(rows[at].Node) + ", of no session (see zklock doctor),"
 	case who == "":
 		who = "session " + rows[at].Session

@@ -97,7 +97,7 @@ func lockOf(client *recipes.Client, node string) (string, error) {
 // String is what it is, on one line.
 func (m *member) String() string {
 	session := "session " + m.row.Session
-	if m.row.Session == "0x0" {
+	if m.row.Session == queues.NoSession {
 		session = "no session"
 	}
 	return fmt.Sprintf("%s %s since %s, of %s, with the data %q",

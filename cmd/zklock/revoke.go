@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/internal/serve/queues"
 	"github.com/zkrecipes/recipes/internal/serve/text"
 )
 
@@ -56,7 +57,7 @@ func (r *request) run(ctx context.Context, client *recipes.Client, node string) 
 		return err
 	case m == nil:
 		return r.say(node, "it has gone")
-	case m.row.Session == "0x0":
+	case m.row.Session == queues.NoSession:
 		return usage("it belongs to no session, so nobody can release it: zklock evict " +
 			"deletes it")
 	}

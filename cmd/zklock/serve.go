@@ -65,7 +65,7 @@ func serveCommand(c *connection, stderr io.Writer) *cli.Command {
 		Flags:       append(s.accessFlags(), s.surveyFlags()...),
 		Metadata:    map[string]any{"argument": "PATH"},
 		Action: func(ctx context.Context, cmd *cli.Command) (err error) {
-			defer within(cmd, s.listen, &err)
+			defer within(cmd, "", &err)
 			if err := s.check(c, cmd.Args().Slice()); err != nil {
 				return err
 			}

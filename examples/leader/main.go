@@ -35,8 +35,12 @@ const (
 	stepsPerTerm   = 5
 )
 
+// deaf work is to go on when its ctx is done. Only the table stops it.
+var deaf bool
+
 func main() {
 	file := flag.String("db", "", "the database's `file`; empty: one for this run")
+	flag.BoolVar(&deaf, "deaf", false, "do not notice when a term ends")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -74,7 +78,8 @@ func run(ctx context.Context, file string) error {
 	defer cancel()
 	ended := make(chan error)
 	for i := range candidates {
-		go func() { ended <- campaign(ctx, servers, fmt.Sprint("candidate ", i+1), db) }()
+		name := fmt.Sprintf("candidate %d of process %d", i+1, os.Getpid())
+		go func() { ended <- campaign(ctx, servers, name, db) }()
 	}
 	var failed error
 	for range candidates {
@@ -117,8 +122,15 @@ func campaign(ctx context.Context, servers, name string, db *sql.DB) error {
 	}
 	return selector.Run(ctx, func(ctx context.Context, term *recipes.Hold) error {
 		fmt.Printf("%s leads, with token %d\n", name, term.FencingToken())
+		if deaf {
+			ctx = context.WithoutCancel(ctx)
+		}
 		for range stepsPerTerm {
-			if err := step(ctx, db, name, term.FencingToken()); err != nil {
+			err := step(ctx, db, name, term.FencingToken())
+			if errors.Is(err, errFenced) {
+				fmt.Println(err)
+			}
+			if err != nil {
 				return err // where the term was lost it queues anew, else Run ends
 			}
 			select {

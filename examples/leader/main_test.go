@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
+	"errors"
+	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,4 +101,48 @@ func TestTheTableRefusesAnEarlierLeader(t *testing.T) {
 	require.Equal(t, 2, steps)
 	require.Equal(t, "later", leader)
 	<-again // as the term was lost, the error did not end Run
+}
+
+// The page has what is printed of a leader that goes on after its session was ended.
+func TestADeafLeaderIsRejected(t *testing.T) {
+	cluster := zktest.Start(t)
+	t.Setenv("ZOOKEEPER_SERVERS", cluster.ConnectString())
+	client, err := recipes.Connect(t.Context(), cluster.ConnectString(), sessionTimeout)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	former := os.Stdout
+	os.Stdout, deaf = write, true
+	t.Cleanup(func() { os.Stdout, deaf = former, false })
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, filepath.Join(t.TempDir(), "leader.db"))
+		ended <- errors.Join(err, write.Close())
+	}()
+	var printed []string
+	number := regexp.MustCompile(`\d+`)
+	for lines := bufio.NewScanner(read); lines.Scan(); {
+		printed = append(printed, number.ReplaceAllString(lines.Text(), "N"))
+		if strings.HasPrefix(lines.Text(), "step of ") {
+			cancel()
+			continue
+		}
+		queue, err := recipes.Inspect(t.Context(), client, electionPath)
+		require.NoError(t, err)
+		if len(queue) > 0 {
+			cluster.ExpireSession(queue[0].Session) // else it has just gone
+		}
+	}
+	require.NoError(t, <-ended)
+	page, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, block, _ := strings.Cut(string(page), "-deaf\n")
+	block, _, ok := strings.Cut(block, "```")
+	require.True(t, ok)
+	for line := range strings.Lines(number.ReplaceAllString(block, "N")) {
+		require.Contains(t, printed, strings.TrimSpace(line))
+	}
 }

@@ -4,6 +4,7 @@
 package queues
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -25,13 +26,14 @@ type Crowd struct {
 	waiting map[string][]Row  // by session
 	queue   map[string][]Row  // by queue, in order
 	within  map[string]string // by the session of a run, that of the run around it
+	data    map[string]string // of one of its znodes, by session
 }
 
 // NewCrowd returns an empty Crowd.
 func NewCrowd() *Crowd {
 	return &Crowd{
 		waiting: map[string][]Row{}, queue: map[string][]Row{},
-		within: map[string]string{},
+		within: map[string]string{}, data: map[string]string{},
 	}
 }
 
@@ -47,11 +49,14 @@ func queueOf(r Row) string {
 // Add adds the rows of a lock, each of one znode.
 func (c *Crowd) Add(rows []Row) {
 	for _, r := range rows {
-		if r.Session == "0x0" {
+		if r.Session == NoSession {
 			continue // of nobody; doctor tells of it
 		}
 		if found := around.FindStringSubmatch(r.Data); found != nil {
 			c.within[r.Session] = found[1]
+		}
+		if c.data[r.Session] == "" {
+			c.data[r.Session] = r.Data
 		}
 		c.queue[queueOf(r)] = append(c.queue[queueOf(r)], r)
 	}
@@ -128,6 +133,7 @@ func (c *Crowd) blocked(r Row, stuck map[string]bool) bool {
 // A Wait is one session that waits for another.
 type Wait struct {
 	Who    string
+	Data   string // of Who's own znode: of a run, not of one inside it
 	Wanted Row
 	By     Row
 }
@@ -182,7 +188,10 @@ func (c *Crowd) waits(session string, stuck map[string]bool) (all []Wait) {
 		ahead, _ := c.ahead(r)
 		for _, other := range ahead {
 			if stuck[other.Session] {
-				all = append(all, Wait{Who: session, Wanted: r, By: other})
+				all = append(all, Wait{
+					Who: session, Data: cmp.Or(c.data[session], r.Data), Wanted: r,
+					By: other,
+				})
 			}
 		}
 	}

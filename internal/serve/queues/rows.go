@@ -50,6 +50,9 @@ const (
 	Waits = "waits"
 )
 
+// NoSession is the session of a znode that belongs to nobody.
+const NoSession = "0x0"
+
 // RowsOf returns a row for each participant.
 func RowsOf(path string, queue []recipes.Participant) []Row {
 	rows := make([]Row, len(queue))

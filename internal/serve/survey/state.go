@@ -197,7 +197,7 @@ func (s *Survey) findingsLocked(l *lock, known Lock, now time.Time) (all []Findi
 		})
 	}
 	for _, m := range l.members {
-		if m.Session == noSession && !m.Since.IsZero() {
+		if m.Session == queues.NoSession && !m.Since.IsZero() {
 			find(Ownerless, true, "%s belongs to no session: it blocks the queue until "+
 				"somebody deletes it (zklock evict)", m.Node)
 		}
@@ -217,7 +217,7 @@ func (s *Survey) findingsLocked(l *lock, known Lock, now time.Time) (all []Findi
 		}
 	}
 	isElection := strings.HasPrefix(l.recipe, "leader")
-	if p := known.oldest(queues.Holds); !isElection && p.Session != noSession &&
+	if p := known.oldest(queues.Holds); !isElection && p.Session != queues.NoSession &&
 		!p.Held.IsZero() && now.Sub(p.Held) > s.config.Old {
 		find(Old, false, "%s has held it since %s, for longer than %v", p.Who(),
 			p.Held.Local().Format(time.DateTime), s.config.Old)
@@ -253,7 +253,7 @@ func deadlocks(crowd *queues.Crowd) (all []Finding) {
 func whoIsWho(circle []queues.Wait) string {
 	all := make([]string, len(circle))
 	for i, w := range circle {
-		all[i] = fmt.Sprintf("%s is %s", w.Who, text.Shorten(w.Wanted.Data, stayData))
+		all[i] = fmt.Sprintf("%s is %s", w.Who, text.Shorten(w.Data, stayData))
 	}
 	return strings.Join(all, ", ")
 }

@@ -17,13 +17,10 @@ type Participant struct {
 	Address string `json:"address,omitempty"`
 }
 
-// noSession is the session of a znode that belongs to none.
-const noSession = "0x0"
-
 // Who is what a participant is called.
 func (p Participant) Who() string {
 	switch {
-	case p.Session == noSession:
+	case p.Session == queues.NoSession:
 		return "nobody (" + p.Node[strings.LastIndex(p.Node, "/")+1:] + ")"
 	case p.Data == "":
 		return "session " + p.Session

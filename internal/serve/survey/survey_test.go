@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -421,6 +422,15 @@ func TestWhomAFindingConcerns(t *testing.T) {
 		require.Len(s, s.survey.State().Findings, 1)
 		require.Equal(s, survey.Ownerless, s.survey.State().Findings[0].Kind)
 	})
+}
+
+// The page says what each finding is called in /metrics and /api/locks.
+func TestThePageNamesEachKind(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/serve.md")
+	require.NoError(t, err)
+	for _, kind := range survey.FindingKinds {
+		require.Regexp(t, fmt.Sprintf("(?m)^\\| [^|]+, `%s` \\|", kind), string(page))
+	}
 }
 
 // Of locks in good order nothing is said.

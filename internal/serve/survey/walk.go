@@ -31,7 +31,8 @@ func (s *Survey) walk(ctx context.Context) error {
 	return nil
 }
 
-// strangers visits what has been created in a directory that is watched, or may have been.
+// strangers visits what has been created in a directory that is watched, or may have
+// been.
 func (s *Survey) strangers(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {

@@ -162,9 +162,13 @@ func (r *Report) headline() string {
 		return fmt.Sprintf("PROVEN: in %v nothing was found against the locks' promises",
 			r.Lasted.Round(time.Second))
 	case Violated:
-		if r.Findings[0].What == forgetful {
+		switch r.Findings[0].What {
+		case forgetful:
 			return "VIOLATED: the servers do not keep what they confirm, so that no " +
 				"lock on them can keep its promises"
+		case clocks:
+			return "VIOLATED: a clock runs too slow or too fast, so that locks cannot " +
+				"keep their promises there"
 		}
 		return "VIOLATED: a promise was not kept"
 	}

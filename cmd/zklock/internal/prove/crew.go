@@ -54,6 +54,7 @@ func (h Host) run(ctx context.Context, o roundOrder, to bench) (made int, err er
 	}
 	working, cancel := context.WithTimeout(ctx, o.Length)
 	defer cancel()
+	go c.askClocks(working)
 	hands := &faults.Hands{Note: c.notef}
 	if o.Calm {
 		<-working.Done()

@@ -59,6 +59,13 @@ var defects = []planted{
 		false,
 	},
 	{
+		plant.New("the clock of a loss runs at a tenth of its speed",
+			plant.In("internal/lossclock", "Terms.good").First(`
+			return (t.Timeout - t.Timeout/slackShare) * 10`)),
+		[]string{"losses", "exclusion"},
+		false,
+	},
+	{
 		plant.New("a delete is not sent",
 			plant.In("internal/znode", "removal").
 				First("send = func() error { return nil }")),

@@ -16,6 +16,7 @@
 //   - slot.go: a worker process seen from outside; crew.go: those of one machine, and the
 //     faults that they get
 //   - door.go, net.go: crews on other machines, and how they join
+//   - clock.go: whether the clocks of all processes run alike
 //   - judge.go: the history; record.go, check.go: the file that it is kept in
 //   - run.go: a run and its rounds; root.go: the znode that all is below
 //   - ensemble.go, measure.go: what is measured; advice.go: what follows

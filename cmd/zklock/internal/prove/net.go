@@ -36,6 +36,7 @@ type fromGuest struct {
 	Number uint64           `json:"number,omitempty"`
 	Event  *simulator.Event `json:"event,omitempty"`
 	Pong   uint64           `json:"pong,omitempty"`
+	Clock  time.Duration    `json:"clock,omitempty"` // with Pong
 	Done   *guestDone       `json:"done,omitempty"`
 }
 
@@ -65,6 +66,7 @@ type guest struct {
 	out   *lineWriter
 	czxid int64  // of the root
 	root  string // of the run
+	began time.Time
 
 	mu    sync.Mutex // guards what follows
 	pings map[uint64]time.Time
@@ -76,7 +78,7 @@ type guest struct {
 func newGuest(conn net.Conn) *guest {
 	return &guest{
 		conn: conn, in: newLineReader(conn), out: newLineWriter(conn),
-		pings: map[uint64]time.Time{},
+		pings: map[uint64]time.Time{}, began: time.Now(),
 	}
 }
 
@@ -119,8 +121,8 @@ func (g *guest) run(ctx context.Context, o roundOrder, to bench) (made int, err 
 	pinging, end := context.WithCancel(ctx)
 	defer end()
 	go g.ping(pinging)
-	workers := map[int]bool{}
-	done, err := g.listen(o, to, workers)
+	workers, its := map[int]bool{}, &clock{over: o.Session}
+	done, err := g.listen(o, to, workers, its)
 	if err != nil {
 		for number := range workers {
 			to.take((&worker{number: number}).event(simulator.Paused), nil)
@@ -138,7 +140,7 @@ const goneAfter = 10 * time.Second
 
 // listen passes on what the machine tells, until the round has ended there.
 func (g *guest) listen(
-	o roundOrder, to bench, workers map[int]bool,
+	o roundOrder, to bench, workers map[int]bool, its *clock,
 ) (*guestDone, error) {
 	for events := 0; ; {
 		// Of writing, too: one that does not read must not hold up the run.
@@ -149,7 +151,9 @@ func (g *guest) listen(
 		}
 		switch {
 		case m.Pong > 0:
-			g.pong(m.Pong)
+			if wrong := g.pong(m, its); wrong != "" {
+				to.take(clockEvent(o.First, "machine", wrong), nil)
+			}
 		case m.Done != nil:
 			return m.Done, g.conn.SetDeadline(time.Time{})
 		case m.Event == nil:
@@ -207,13 +211,17 @@ func (g *guest) ping(ctx context.Context) {
 	}
 }
 
-func (g *guest) pong(n uint64) {
+// pong takes an answer, and returns what is wrong with the machine's clock.
+func (g *guest) pong(m fromGuest, its *clock) (wrong string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if sent, ok := g.pings[n]; ok {
-		g.slow = max(g.slow, time.Since(sent))
-		delete(g.pings, n)
+	sent, ok := g.pings[m.Pong]
+	if !ok {
+		return ""
 	}
+	g.slow = max(g.slow, time.Since(sent))
+	delete(g.pings, m.Pong)
+	return its.take(reading{sent.Sub(g.began), time.Since(g.began), m.Clock})
 }
 
 // late is by how much what the machine told was late at worst, since the last call.
@@ -242,7 +250,7 @@ func Join(ctx context.Context, address, text string, h Host) error {
 
 // visit takes part by a connection.
 func (h Host) visit(ctx context.Context, conn net.Conn, t token) error {
-	v := &visitor{Host: h, conn: conn, out: newLineWriter(conn)}
+	v := &visitor{Host: h, conn: conn, out: newLineWriter(conn), began: time.Now()}
 	asked := ctx
 	ctx, v.cancel = context.WithCancelCause(ctx)
 	defer v.cancel(nil)
@@ -277,6 +285,7 @@ type visitor struct {
 	cancel context.CancelCauseFunc
 	rounds sync.WaitGroup
 	told   ledger
+	began  time.Time
 
 	mu   sync.Mutex // guards what follows
 	busy bool       // a round is under way
@@ -300,7 +309,7 @@ func (v *visitor) take(ctx context.Context, m toGuest) error {
 	case m.End:
 		return errEndOfRun
 	case m.Ping > 0:
-		return v.out.write(fromGuest{Pong: m.Ping})
+		return v.out.write(fromGuest{Pong: m.Ping, Clock: time.Since(v.began)})
 	case m.Taken > 0:
 		v.told.taken(m.Taken)
 	case m.Order != nil:

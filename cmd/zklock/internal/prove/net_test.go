@@ -181,6 +181,9 @@ func TestAJudgeThatFallsSilent(t *testing.T) {
 		var m fromGuest
 		require.NoError(t, in.next(&m))
 		time.Sleep(time.Hour) // until all have joined
+		require.NoError(t, out.write(toGuest{Ping: 1}))
+		require.NoError(t, in.next(&m))
+		require.Equal(t, time.Hour, m.Clock)
 		require.NoError(t, out.write(toGuest{Order: &guestOrder{
 			roundOrder: roundOrder{
 				Workers: 1, Session: time.Second, Length: time.Hour, Rate: 1,
@@ -213,6 +216,37 @@ func TestAMachineThatDoesNotListen(t *testing.T) {
 		}))
 		require.ErrorAs(t, <-ended, new(*guestGone))
 		require.LessOrEqual(t, time.Since(began), 2*goneAfter) // a ping waited, too
+	})
+}
+
+// A machine's clock is compared with the judge's by the pings.
+func TestAMachineWhoseClockIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		o := roundOrder{First: workersApart, Root: "/r/0", Session: 3 * time.Second}
+		j := newJudge(0, nil)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := newGuest(ours).run(t.Context(), o, j)
+			ended <- err
+		}()
+		in, out := newLineReader(theirs), newLineWriter(theirs)
+		for began := time.Now(); time.Since(began) < 10*time.Second; {
+			var m toGuest
+			require.NoError(t, in.next(&m))
+			if m.Ping > 0 {
+				slow := time.Since(began) * 9 / 10
+				require.NoError(t, out.write(fromGuest{Pong: m.Ping, Clock: slow}))
+			}
+		}
+		require.NoError(t, theirs.Close())
+		require.ErrorAs(t, <-ended, new(*guestGone))
+		h := j.close()
+		require.Len(t, h, 1)
+		require.Equal(t, clockOff, h[0].Kind)
+		require.Equal(t, "worker 1000: the clock of its machine ran 2.7s in a time of "+
+			"3s to 3s: the locks assume clocks that run at the same rate within 5 %",
+			h[0].Text)
 	})
 }
 

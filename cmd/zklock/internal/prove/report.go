@@ -23,6 +23,7 @@ const (
 const (
 	endOfRound = "end of the round" // workers do not come to it
 	forgetful  = "servers"          // they forget
+	clocks     = "clocks"           // they do not run alike
 )
 
 // A Finding is what was found in a round.
@@ -112,6 +113,11 @@ func (r *Report) take(
 ) (counts bool) {
 	r.Counts.sum(c)
 	r.Late = max(r.Late, head.Late)
+	for _, e := range history {
+		if e.Kind == clockOff {
+			r.violated(head.Number, clocks, e.Text, nil)
+		}
+	}
 	limits := head.limits()
 	for _, err := range flat(history.Check(limits)) {
 		var v *simulator.Violation

@@ -21,7 +21,8 @@ func excerpt(
 	h simulator.History, limits simulator.Limits, v *simulator.Violation,
 ) (lines []string) {
 	h = slices.DeleteFunc(slices.Clone(h), func(e simulator.Event) bool {
-		return e.Path != "" && e.Path != v.Path || e.Kind == simulator.Note
+		return e.Path != "" && e.Path != v.Path || e.Kind == simulator.Note ||
+			e.Kind == clockOff
 	})
 	if limits.Linearize = shrunkSearch; len(h) <= shrinkableMost {
 		h = shrink(h, time.Now().Add(shrinkWithin), func(h simulator.History) bool {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/zkrecipes/recipes/internal/simulator"
 )
@@ -20,6 +21,8 @@ type worker struct {
 	to     *lineWriter
 	in     io.Closer
 	said   *said
+	began  time.Time
+	clock  *clock
 	ended  <-chan struct{} // the process has
 	heard  chan struct{}   // closed once all that it has written was taken
 
@@ -31,7 +34,10 @@ type worker struct {
 
 // startWorker starts one.
 func (h Host) startWorker(o order, to bench) (*worker, error) {
-	w := &worker{number: o.Worker, said: &said{}, heard: make(chan struct{})}
+	w := &worker{
+		number: o.Worker, said: &said{}, heard: make(chan struct{}),
+		began: time.Now(), clock: &clock{over: o.Session},
+	}
 	w.cmd = h.Worker()
 	w.cmd.Stderr = w.said
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -64,6 +70,9 @@ func (w *worker) hear(out io.Reader, to bench) {
 		if m.Done {
 			w.done, w.failed = true, m.Failed
 		}
+		if m.Asked > 0 {
+			w.compare(m, to)
+		}
 		if m.Event == nil {
 			return nil
 		}
@@ -71,6 +80,19 @@ func (w *worker) hear(out io.Reader, to bench) {
 		to.take(*m.Event, taken)
 		return nil
 	})
+}
+
+// askClock has the worker say what its clock is.
+func (w *worker) askClock() {
+	_ = w.to.write(toWorker{Asked: time.Since(w.began)}) // else it has ended
+}
+
+// compare takes what the worker says of its clock.
+func (w *worker) compare(m fromWorker, to bench) {
+	wrong := w.clock.take(reading{m.Asked, time.Since(w.began), m.Clock})
+	if wrong != "" {
+		to.take(clockEvent(w.number, "process", wrong), nil)
+	}
 }
 
 // finish has the worker end, and waits for that.

@@ -31,6 +31,8 @@ type toWorker struct {
 	Taken  uint64 `json:"taken,omitempty"` // the number of an event
 	Finish bool   `json:"finish,omitempty"`
 	Expire bool   `json:"expire,omitempty"` // end your session by its password
+	// Asked wants to know the worker's clock. It is a time by the asker's.
+	Asked time.Duration `json:"asked,omitempty"`
 }
 
 // A fromWorker is a message of a worker: an event, or the last one.
@@ -39,6 +41,8 @@ type fromWorker struct {
 	Event  *simulator.Event `json:"event,omitempty"`
 	Done   bool             `json:"done,omitempty"`
 	Failed string           `json:"failed,omitempty"` // with Done
+	Asked  time.Duration    `json:"asked,omitempty"`  // as it came
+	Clock  time.Duration    `json:"clock,omitempty"`  // with Asked
 }
 
 const (

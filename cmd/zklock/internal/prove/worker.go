@@ -27,7 +27,7 @@ var errGone = errors.New("the judge has gone")
 func Work(ctx context.Context, in io.Reader, out io.Writer, a Access) error {
 	p := &process{
 		Access: a, out: newLineWriter(out), finish: make(chan struct{}),
-		expire: make(chan struct{}, 1),
+		expire: make(chan struct{}, 1), began: time.Now(),
 	}
 	ordered, gone := make(chan *order, 1), make(chan error, 1)
 	go func() {
@@ -58,6 +58,7 @@ type process struct {
 	once   sync.Once
 	expire chan struct{} // has room for one request
 	told   ledger
+	began  time.Time
 }
 
 func (p *process) take(m toWorker, ordered chan<- *order) error {
@@ -71,6 +72,8 @@ func (p *process) take(m toWorker, ordered chan<- *order) error {
 		case p.expire <- struct{}{}:
 		default:
 		}
+	case m.Asked > 0:
+		return p.out.write(fromWorker{Asked: m.Asked, Clock: time.Since(p.began)})
 	case m.Finish:
 		p.once.Do(func() { close(p.finish) })
 	}
