@@ -175,7 +175,7 @@ func (n ownZnode) path() string       { return n.Path }
 func (n ownZnode) under() *znode.Node { return n.Node }
 
 func (s sharedZnode) path() string       { return s.Path }
-func (s sharedZnode) under() *znode.Node { return s.Beside() }
+func (s sharedZnode) under() *znode.Node { return s.Under() }
 
 // backedBy is the backing by a znode of its own, if there is no error.
 func backedBy(node *znode.Node, err error) (backing, error) {
