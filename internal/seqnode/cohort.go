@@ -117,7 +117,7 @@ func (c *cohort) there(stamp order.Stamp, n seqname.Name) {
 	c.order.There(stamp, n)
 }
 
-// isDirectory reports that the znode of that name has children, and so is no participant,
+// isDirectory reports that the znode of that name has, or had, children: no participant,
 // although its name looks like one. For the order it has gone, and no list shows it from
 // now on.
 func (c *cohort) isDirectory(stamp order.Stamp, n seqname.Name) {
