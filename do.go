@@ -113,3 +113,9 @@ func Acquire(
 	}
 	return hold, nil
 }
+
+// errReleasedAtOnce is the error of Do and Acquire if another caller has released the
+// hold before they could return it.
+var errReleasedAtOnce = fmt.Errorf(
+	"%w: another caller released it at once", ErrNotOwner,
+)

@@ -133,10 +133,10 @@ func (l *loss) Error() string {
 
 func (l *loss) Unwrap() []error { return []error{ErrLockLost, l.cause} }
 
-// isTold tells whether err is about a loss that told tells already.
-func isTold(err, told error) bool {
+// isKnown tells whether err is about a loss that the error known reports already.
+func isKnown(err, known error) bool {
 	var l *loss
-	return errors.As(err, &l) && errors.Is(told, l)
+	return errors.As(err, &l) && errors.Is(known, l)
 }
 
 var (

@@ -83,8 +83,8 @@ type timing struct {
 // acquisitions counts those that were observed, in this process.
 var acquisitions atomic.Uint64
 
-// noteGrant takes note of the time of a grant, if somebody is told of it. Otherwise it
-// does not read the clock, which would show in the time that a cached lock takes.
+// noteGrant takes note of the time of a grant, if there is an observer. Otherwise it does
+// not read the clock, which would show in the time that a cached lock takes.
 func (s *steps) noteGrant() {
 	if s.observer != nil {
 		s.granted = time.Now()
@@ -106,12 +106,13 @@ type attempt struct {
 	node  string // with which it stood in the queue last
 }
 
-// newAttempt begins an acquisition of a lock, whose steps are of.
-func newAttempt(call context.Context, of *steps) attempt {
-	if of.observer == nil {
-		return attempt{call: call, steps: of}
+// newAttempt begins an acquisition. An observed one has a copy of its lock's steps, with
+// an id and times of its own.
+func newAttempt(call context.Context, lock *steps) attempt {
+	if lock.observer == nil {
+		return attempt{call: call, steps: lock}
 	}
-	one := *of
+	one := *lock
 	one.timing = &timing{id: acquisitions.Add(1), began: time.Now()}
 	return attempt{call: call, steps: &one}
 }
@@ -134,20 +135,20 @@ func (a *attempt) failed(err error) {
 		Kind: EventFailed, Node: a.node, Elapsed: time.Since(a.steps.began),
 		Err: explained(a.steps.path, err),
 	}
-	if endedByLimit(err) {
+	if endedByBound(err) {
 		e.Kind, e.Err = EventTimedOut, nil
 	}
 	a.steps.emit(a.call, e)
 }
 
-// acquired tells of what was acquired. Where the observer panics, or ends the goroutine,
-// so that the caller never returns, undo gives it back.
+// acquired tells of what was acquired. If the observer panics or ends the goroutine, so
+// that the caller never returns, undo releases it.
 func (a *attempt) acquired(undo func(), grants ...*grant) {
 	if a.steps.observer == nil {
 		return
 	}
 	waited := time.Since(a.steps.began)
-	tellOr(undo, func() {
+	orUndo(undo, func() {
 		for _, g := range grants {
 			g.tellAcquired(a.call, waited)
 		}
@@ -157,28 +158,29 @@ func (a *attempt) acquired(undo func(), grants ...*grant) {
 	})
 }
 
-// tellOr calls tell, which calls code of the user's, such as an observer. Where that
-// panics or ends the goroutine, so that the caller never returns, undo leaves nothing
-// behind that nobody would know of.
-func tellOr(undo, tell func()) {
-	told := false
+// orUndo calls f, which calls code of the user's, such as an observer. If that panics or
+// ends the goroutine, so that the caller never returns, undo leaves nothing behind that
+// nobody would know of.
+func orUndo(undo, f func()) {
+	returned := false
 	defer func() {
-		if !told {
+		if !returned {
 			undo()
 		}
 	}()
-	tell()
-	told = true
+	f()
+	returned = true
 }
 
-// A line tells the observer of one hold, step by step. One goroutine has it, and tells
-// what others come with meanwhile, too: so none of them waits for the observer, nor does
-// an observer for itself that releases the hold. One that never returns keeps the line:
-// nothing more is told. At first the goroutine has it that tells of EventAcquired.
+// A line tells the observer of one hold, step by step. One goroutine has the line, and
+// also tells the steps that others add meanwhile. So none of them waits for the observer,
+// and an observer that releases the hold does not wait for itself. An observer that never
+// returns keeps the line: no more steps follow. The goroutine that acquired the hold has
+// the zero line, until it has reported EventAcquired (tellEnds).
 type line struct {
-	mu      sync.Mutex // guards what follows; not held while anything is told
+	mu      sync.Mutex // guards what follows; not held while the observer is called
 	free    bool       // no goroutine has it
-	over    bool       // the last step is told, or waits for that
+	over    bool       // the last step waits, or was reported
 	waiting []func()   // steps, in order
 }
 

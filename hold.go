@@ -25,14 +25,15 @@ import (
 type Hold struct {
 	*grant // what was acquired; nil of the zero Hold
 
-	// Where its record is, and whose it is: set before anybody has the hold. Both are nil
-	// of a lease and of a znode, which are nobody's; a multi lock's is its members'.
+	// In which book it is, and in which stay of its owner: set before anybody has the
+	// hold. Both are nil of a lease and of a registration, which are nobody's; a multi
+	// lock's has no stay, since each of its members has one.
 	book *book
-	of   *stay
+	stay *stay
 
 	mu    sync.Mutex // guards what follows
 	until int64      // Until at its release, in Unix nanoseconds; 0: it was not released
-	above *Hold      // the record of a multi lock that owns it; nil: none
+	above *Hold      // the multi lock's that owns it; nil: none
 	ctxs  *heldContext
 }
 
@@ -49,7 +50,7 @@ type grant struct {
 	// Of one znode.
 	node  backing
 	steps *steps
-	line  line                 // in which the observer is told
+	line  line                 // of the steps that the observer receives
 	loss  atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet
 	// why no hold can release it, since an election or a registration does; nil: one can
 	kept error
@@ -57,7 +58,7 @@ type grant struct {
 
 // A joint is what several locks are together, or several leases.
 type joint struct {
-	members []*Hold // the records that its record owns
+	members []*Hold // the holds that its hold owns
 	lose    context.CancelCauseFunc
 	stops   []func() bool // what watches for the loss of each
 	passed  []atomic.Bool // which were released, while others hold on what they had
@@ -78,8 +79,8 @@ func joinGrants(members []*Hold) *grant {
 	return all
 }
 
-// pass takes out a member whose record has ended, and whose grant others hold on: its
-// loss is not the joint's any more, and it would keep what watches for that.
+// pass takes out a member that has ended while other holds share its grant: the loss of
+// that is not the joint's any more, and what watches for it is not needed.
 func (j *joint) pass(member *Hold) {
 	i := slices.Index(j.members, member)
 	j.passed[i].Store(true)
@@ -122,7 +123,8 @@ func (g *grant) err() error {
 	return g.loss.Load()
 }
 
-// err is why it was lost. Who sees first that a member was says that for all others.
+// err is why it was lost. The first caller that finds a member lost makes that the loss
+// of the joint.
 func (j *joint) err(lost context.Context) error {
 	for i, m := range j.members {
 		if lost.Err() != nil {
@@ -136,7 +138,7 @@ func (j *joint) err(lost context.Context) error {
 }
 
 // hasEnded tells whether it, or a part of it, was released or lost. It also asks the
-// connection, which may not have told yet.
+// connection, which may not have notified anybody yet.
 func (g *grant) hasEnded() bool {
 	return slices.ContainsFunc(g.each(), func(one *grant) bool {
 		return one.node.Cause() != nil || one.node.Check() != nil
@@ -157,7 +159,7 @@ type backing interface {
 	Until() time.Time
 	Cause() error
 	// Check asks the connection whether it can be relied on at this moment. If not,
-	// although nobody may have been told yet, it is lost.
+	// although nobody may have been notified yet, it is lost.
 	Check() error
 	Lose(cause error)
 	WatchSelf()
@@ -175,7 +177,7 @@ func (n ownZnode) path() string       { return n.Path }
 func (n ownZnode) under() *znode.Node { return n.Node }
 
 func (s sharedZnode) path() string       { return s.Path }
-func (s sharedZnode) under() *znode.Node { return s.Beside() }
+func (s sharedZnode) under() *znode.Node { return s.Under() }
 
 // backedBy is the backing by a znode of its own, if there is no error.
 func backedBy(node *znode.Node, err error) (backing, error) {
@@ -200,17 +202,17 @@ func (g *grant) tellAcquired(ctx context.Context, waited time.Duration) {
 	})
 }
 
-// tellEnds tells, once it was told what was acquired, of a release meanwhile, and from
-// then on of its loss.
+// tellEnds is called once EventAcquired was reported: it tells of a release that came
+// meanwhile, and from then on of the loss.
 func (g *grant) tellEnds(ctx context.Context) {
-	g.line.leave()
+	g.line.leave() // this goroutine has had it since the grant
 	ctx = context.WithoutCancel(ctx)
 	context.AfterFunc(g.lost, func() {
 		g.tellEnd(ctx, Event{Kind: EventLost, Token: g.token, Err: g.err()})
 	})
 }
 
-// tellReleased tells of a release, unless a loss was told before.
+// tellReleased tells of a release, unless a loss was reported before.
 func (g *grant) tellReleased(ctx context.Context, err error) {
 	if g.steps.observer != nil {
 		g.tellEnd(ctx, Event{Kind: EventReleased, Err: err})
@@ -243,26 +245,28 @@ func (g *grant) tellLeft(ctx context.Context, err error) error {
 	)
 }
 
-// end ends the record of h, if that has not ended yet (ok), and begins to release what
-// nobody else holds. It touches nothing else.
+// end ends h, if that was not done before (ok), and begins to release what no other hold
+// shares. It touches nothing else.
 func (h *Hold) end() (_ leaving, ok bool) {
-	last, ok := true, true // of what is nobody's
+	last, ok := true, true // of a lease: it has no owner, and shares nothing
 	if h.book != nil {
 		h.book.mu.Lock()
 		last, ok = h.book.lock.takeLocked(h)
-		h.book.leftLocked(h.of)
+		h.book.leftLocked(h.stay)
 		h.book.mu.Unlock()
 	}
 	if !ok || !h.markEnded() {
 		return leaving{path: h.last().steps.path, err: errReleased}, false
 	}
 	// Before the znode is deleted: work under a ctx of Context is to stop before another
-	// owner can begin.
-	tellOr(func() { h.startLeaving(last) }, h.endContexts)
+	// owner can begin. If code behind these ctxs panics, the znode is deleted all the
+	// same.
+	orUndo(func() { h.startLeaving(last) }, h.endContexts)
 	return h.startLeaving(last), true
 }
 
-// startLeaving begins to release what a record had that has ended.
+// startLeaving begins to release what h had, which has ended. last: no other hold shares
+// it.
 func (h *Hold) startLeaving(last bool) leaving {
 	if h.joint != nil {
 		return endAll(h.members)
@@ -274,14 +278,14 @@ func (h *Hold) startLeaving(last bool) leaving {
 		fallthrough
 	case loss != nil:
 		return leaving{path: path, err: loss}
-	case !last: // other records of the owner share the grant, so the lock stays held
+	case !last: // other holds of the owner share the grant, so the lock stays held
 		h.passOn()
 		return leaving{}
 	}
 	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}
 }
 
-// markEnded marks the record as ended, once.
+// markEnded marks h as ended, once.
 func (h *Hold) markEnded() (first bool) {
 	until := h.Until()
 	h.mu.Lock()
@@ -293,8 +297,8 @@ func (h *Hold) markEnded() (first bool) {
 }
 
 // endContexts ends the ctxs of Context, also those of what owns h: a multi lock is not
-// held any more without a member. Who heard of a loss before, and releases, may be faster
-// than what tells them.
+// held any more without a member. The cause is a loss, if there is one: a caller that
+// releases because of it may be faster than what cancels the ctxs.
 func (h *Hold) endContexts() {
 	h.mu.Lock()
 	ctxs, above := h.ctxs, h.above
@@ -306,7 +310,7 @@ func (h *Hold) endContexts() {
 	ctxs.endAll(cmp.Or(h.err(), errReleased))
 }
 
-// passOn tells what owns h, which has ended, that others hold on what h has acquired.
+// passOn tells what owns h, which has ended, that other holds share its grant.
 func (h *Hold) passOn() {
 	h.mu.Lock()
 	above := h.above
@@ -316,8 +320,8 @@ func (h *Hold) passOn() {
 	}
 }
 
-// ownedBy makes h a record that the one of a multi lock owns. It may have ended by now,
-// when passOn knew of nobody to tell.
+// ownedBy makes h one that a multi lock's hold owns. h may have ended by now, when passOn
+// knew of no owner.
 func (h *Hold) ownedBy(above *Hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -326,7 +330,7 @@ func (h *Hold) ownedBy(above *Hold) {
 	}
 }
 
-// owned returns the records that h's record owns, if it is a multi lock's.
+// owned returns the holds that h owns, if it is a multi lock's.
 func (h *Hold) owned() []*Hold {
 	if h.joint == nil {
 		return nil
@@ -334,7 +338,7 @@ func (h *Hold) owned() []*Hold {
 	return h.members
 }
 
-// isReleased tells whether the record has ended, or one that it owns.
+// isReleased tells whether h has ended, or a hold that it owns.
 func (h *Hold) isReleased() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -349,19 +353,19 @@ func (h *Hold) isReleasedLocked() bool {
 // shares returns the owners of all that h has acquired, each with its locks.
 func (h *Hold) shares() (all []*share) {
 	for _, leaf := range h.leaves() {
-		at := slices.IndexFunc(all, func(s *share) bool { return s.who == leaf.of.who })
+		at := slices.IndexFunc(all, func(s *share) bool { return s.who == leaf.stay.who })
 		if at < 0 {
-			all = append(all, shareOf(leaf.book, leaf.of))
+			all = append(all, shareOf(leaf.book, leaf.stay))
 		} else {
-			all[at].include(leaf.book, leaf.of)
+			all[at].include(leaf.book, leaf.stay)
 		}
 	}
 	return all
 }
 
-// leaves returns the records that have an owner: h's, or those that it owns.
+// leaves returns the holds that have an owner: h, or those that it owns.
 func (h *Hold) leaves() (all []*Hold) {
-	if h.of != nil {
+	if h.stay != nil {
 		return []*Hold{h}
 	}
 	for _, member := range h.owned() {
@@ -376,7 +380,7 @@ func (h *Hold) isZero() bool { return h == nil || h.grant == nil }
 // name is what an error calls the hold.
 func (h *Hold) name() string { return cmp.Or(h.Path(), "a hold") }
 
-// errReleased is the ErrNotOwner of a hold whose record has ended.
+// errReleased is the ErrNotOwner of a hold that has ended.
 var errReleased = fmt.Errorf("%w: the hold was released before", ErrNotOwner)
 
 // Release ends this acquisition, on any goroutine and with any ctx, and no other one of

@@ -167,7 +167,7 @@ func (s *LeaderSelector) endOfRun(ctx context.Context, failed, ended error) erro
 	if failed == ctx.Err() || failed == context.Cause(ctx) {
 		failed = nil
 	}
-	if isTold(ended, failed) {
+	if isKnown(ended, failed) {
 		ended = nil
 	}
 	if failed == nil && ended == nil {

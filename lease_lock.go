@@ -85,7 +85,7 @@ func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 	if len(leases) > 1 {
 		h = &Hold{grant: joinGrants(leases)}
 	}
-	h.book, h.of = &m.book, of
+	h.book, h.stay = &m.book, of
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	// One that was lost before it came here may have been passed on already.
@@ -105,7 +105,7 @@ func (m *leaseLock) stayLocked(who owner) *stay {
 		}
 	}
 	if h := m.ownLocked(who); h != nil {
-		return h.of
+		return h.stay
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (m *leaseLock) stayLocked(who owner) *stay {
 // ownLocked returns what an owner has acquired last; nil: nothing.
 func (m *leaseLock) ownLocked(who owner) *Hold {
 	for _, h := range slices.Backward(m.held) {
-		if h.of.who == who {
+		if h.stay.who == who {
 			return h
 		}
 	}
@@ -125,9 +125,9 @@ func (m *leaseLock) ownLocked(who owner) *Hold {
 // nothing is. Once passed on, a lost one is its owner's alone, and where there is no room
 // for two all that were passed on are lost.
 func (m *leaseLock) youngest(c caller) *Hold {
-	of := c.lock(&m.book)
-	defer of.unlock()
-	if h := m.ownLocked(of.who); h != nil {
+	who := c.lock(&m.book)
+	defer who.unlock()
+	if h := m.ownLocked(who.owner); h != nil {
 		return h
 	}
 	for _, h := range slices.Backward(m.held) {

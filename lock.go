@@ -137,13 +137,13 @@ type acquisition struct {
 	caller                 // who acquires: lock finds the owner
 	bound                  // for how long, and whether it waits at all (within, once)
 	ctx    context.Context // of the call
-	given  *[]leaving      // what multi locks could not keep; nil: none is acquired
+	given  *[]leaving      // what multi locks got and could not keep; nil: there is none
 	op     string          // for the error; "": the caller completes that
 }
 
 // newAcquisition returns that of a lock's own method.
-func newAcquisition(ctx context.Context, l bound) acquisition {
-	return acquisition{caller: callerOf(ctx), bound: l, ctx: ctx, op: "acquire"}
+func newAcquisition(ctx context.Context, b bound) acquisition {
+	return acquisition{caller: callerOf(ctx), bound: b, ctx: ctx, op: "acquire"}
 }
 
 // A leaving is a release that has begun: its requests are under way, and finish waits for
@@ -157,7 +157,7 @@ type leaving struct {
 	parts []leaving // in the order in which they were acquired
 }
 
-// endAll ends records, the last one first. Where that panics, or ends the goroutine, as a
+// endAll ends holds, the last one first. Where that panics, or ends the goroutine, as a
 // log handler can, the others are ended all the same.
 func endAll(holds []*Hold) leaving {
 	parts := make([]leaving, len(holds))
@@ -175,12 +175,13 @@ func fromLast(n int, do func(i int)) {
 }
 
 // finish waits for the answers, on behalf of a call with ctx: as long as a release may
-// take, even if ctx was done before. It leaves out the losses that told tells already.
-func (l leaving) finish(ctx context.Context, told error) error {
+// take, even if ctx was done before. It leaves out a loss that the error known, which the
+// caller returns as well, reports already.
+func (l leaving) finish(ctx context.Context, known error) error {
 	within, cancel := forRelease(ctx)
 	defer cancel()
 	errs := slices.DeleteFunc(l.wait(within), func(err error) bool {
-		return isTold(err, told)
+		return isKnown(err, known)
 	})
 	if len(errs) == 1 {
 		return errs[0]
@@ -214,11 +215,12 @@ func (l leaving) waitEach(ctx context.Context) (errs []error) {
 	return errs
 }
 
-// releaseWithin is what a release may take whose ctx was done before: most likely it will
-// be answered all the same.
+// releaseWithin is how long a release waits if its ctx was done before it began: most
+// likely it is answered all the same.
 const releaseWithin = time.Second
 
-// forRelease is ctx for as long as a release may wait that has begun.
+// forRelease returns the ctx with which a release waits: the caller's, or if that is done
+// one that lasts for releaseWithin.
 func forRelease(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
 		return ctx, func() {}
@@ -226,8 +228,3 @@ func forRelease(ctx context.Context) (context.Context, context.CancelFunc) {
 	cause := context.Cause(ctx)
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), releaseWithin, cause)
 }
-
-// errReleasedAtOnce is what Do and Acquire say of what they do not have any more.
-var errReleasedAtOnce = fmt.Errorf(
-	"%w: another caller released it at once", ErrNotOwner,
-)

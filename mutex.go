@@ -13,7 +13,7 @@ import (
 // InterProcessSemaphoreV2's queue.
 const mutexName = observe.MutexName
 
-// everybody is the rule of the exclusive locks: whoever is ahead must go first.
+// everybody is the rule of the exclusive locks: each participant ahead must go first.
 func everybody(_, _ seqname.Name) bool { return true }
 
 // InterProcessMutex is Curator's reentrant mutex across processes. Use it if one owner at

@@ -371,7 +371,7 @@ func loggerOf(conn Conn) *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// sessionConfig is what the session room needs to know of conn.
+// sessionConfig is what package zkconn needs to know of conn.
 func (s *settings) sessionConfig(conn Conn) zkconn.Config {
 	timeout := s.sessionTimeout
 	c := zkconn.Config{
@@ -425,7 +425,7 @@ func (s *settings) queue(
 	}
 }
 
-// spec is what the options say of the znodes of one kind in a directory.
+// spec is what the options say of the znodes of one kind in a parent znode, dir.
 func (s *settings) spec(dir, kind string) znode.Spec {
 	spec := znode.Spec{
 		Dir: dir, Kind: kind, Data: s.data, ACL: s.acl, Log: usercode.Logger(s.logger),

@@ -16,9 +16,9 @@ import (
 // something of the lock (either side of a read/write lock, a member of a multi lock) that
 // the hold, or since then the ctx, acquired. After that the ctx does not name it, even if
 // the owner, such as a goroutine, comes back. WithOwner names one owner for all locks,
-// forever. Each acquisition makes a record, which owns what it acquired and nothing else;
-// a Hold is the handle of one record. A lock is released when the last record of its
-// owner ends. The record of a multi lock owns its members' records.
+// forever. Each acquisition makes a record, which owns what it acquired and nothing else:
+// a Hold, which is also its handle. A lock is released when the last record of its owner
+// ends. The record of a multi lock owns its members' records.
 
 // An owner is comparable: an identity, or else a goroutine.
 type owner struct {
@@ -64,16 +64,16 @@ func (b *book) all() []*Hold {
 }
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
-// already, or a new one, for which there is room. If a ctx named its owner, that is to
-// do so at the release, too.
-func (b *book) beginLocked(of named, room *stay) *stay {
-	here := b.lock.stayLocked(of.who)
+// already, or a new one, at memory. If a ctx named its owner, that is to do so at the
+// release, too.
+func (b *book) beginLocked(who named, memory *stay) *stay {
+	here := b.lock.stayLocked(who.owner)
 	if here == nil {
-		here = room
-		here.who = of.who
+		here = memory
+		here.who = who.owner
 	}
-	if of.by != nil {
-		of.by.include(b, here)
+	if who.by != nil {
+		who.by.include(b, here)
 	}
 	return here
 }
@@ -132,14 +132,14 @@ func shareOf(b *book, of *stay) *share {
 
 // include makes a stay at b one that the share, which is locked or new, lasts for.
 func (s *share) include(b *book, of *stay) {
-	if s.of(b) == nil { // it is new
+	if s.placeOf(b) == nil { // it is new
 		s.at = append(s.at, place{book: b})
 	}
-	s.of(b).stay = of
+	s.placeOf(b).stay = of
 }
 
-// of returns the place of b, nil: the share does not name its owner there.
-func (s *share) of(b *book) *place {
+// placeOf returns the place of b, nil: the share does not name its owner there.
+func (s *share) placeOf(b *book) *place {
 	for i := range s.at {
 		if s.at[i].book == b {
 			return &s.at[i]
@@ -163,7 +163,7 @@ func (s *share) lockLasting() bool {
 // meets tells whether both name somebody at one lock.
 func (s *share) meets(other *share) bool {
 	for i := range s.at {
-		if other.of(s.at[i].book) != nil {
+		if other.placeOf(s.at[i].book) != nil {
 			return true
 		}
 	}
@@ -176,7 +176,7 @@ func (s *share) equals(other *share) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.at {
-		at := other.of(s.at[i].book)
+		at := other.placeOf(s.at[i].book)
 		if at == nil || at.stay != s.at[i].stay {
 			return false
 		}
@@ -240,9 +240,9 @@ func callerOf(ctx context.Context) caller {
 // A named is who a caller is at the lock of a book, and the share that says so; nil: none
 // does. Both are locked.
 type named struct {
-	who  owner
-	book *book
-	by   *share
+	owner owner
+	book  *book
+	by    *share
 }
 
 func (n named) unlock() {
@@ -258,7 +258,7 @@ func (c *caller) lock(b *book) named {
 	if c.naming != nil && len(c.shares) > 0 {
 		b.mu.Lock()
 		for _, s := range c.shares {
-			if s.of(b) != nil && s.lockLasting() {
+			if s.placeOf(b) != nil && s.lockLasting() {
 				return named{s.who, b, s}
 			}
 		}
@@ -266,7 +266,7 @@ func (c *caller) lock(b *book) named {
 	}
 	who := c.unnamed() // without the mutex: to ask which goroutine this is takes long
 	b.mu.Lock()
-	return named{who: who, book: b}
+	return named{owner: who, book: b}
 }
 
 // unnamed is who the caller is at a lock of which no share counts. It remembers that, for
@@ -286,16 +286,16 @@ func (c *caller) unnamed() owner {
 
 // at is the owner that the caller is at b's lock.
 func (c *caller) at(b *book) owner {
-	of := c.lock(b)
-	of.unlock()
-	return of.who
+	who := c.lock(b)
+	who.unlock()
+	return who.owner
 }
 
 // owns tells whether h's record is the caller's: if it is a multi lock's, whether those
 // of all its members are.
 func (c *caller) owns(h *Hold) bool {
-	if h.of != nil {
-		return c.at(h.book) == h.of.who
+	if h.stay != nil {
+		return c.at(h.book) == h.stay.who
 	}
 	return !slices.ContainsFunc(h.owned(), func(member *Hold) bool {
 		return !c.owns(member)

@@ -20,7 +20,7 @@ func TestAShareDoesNotComeBack(t *testing.T) {
 	b.stopWaiting(before)
 	ctx := caller{naming: &naming{shares: []*share{s}}}
 
-	of := ctx.lock(&b.book)
+	who := ctx.lock(&b.book)
 	a.stopWaiting(last)
 	whoAtA := func() owner {
 		c := ctx
@@ -33,8 +33,8 @@ func TestAShareDoesNotComeBack(t *testing.T) {
 		asked <- who
 	case <-time.After(10 * time.Millisecond): // it waits for that
 	}
-	require.Equal(t, calls.self, of.who)
-	b.beginLocked(of, new(stay))
-	of.unlock()
+	require.Equal(t, calls.self, who.owner)
+	b.beginLocked(who, new(stay))
+	who.unlock()
 	require.Equal(t, <-asked, whoAtA())
 }

@@ -36,7 +36,7 @@ type reentrant struct {
 // the records that share it.
 type ownership struct {
 	lock    *reentrant
-	of      *stay   // on both sides of a read/write lock the same
+	stay    *stay   // on both sides of a read/write lock the same
 	attempt attempt // the first Acquire; used by that alone
 
 	observing atomic.Uint64 // the goroutine that reports the position; 0: none
@@ -48,7 +48,7 @@ type ownership struct {
 	listening     int32         // calls of the listener that run
 	revokePending bool          // the lock was asked back, and no listener called for it
 
-	made struct { // what of, grant and the first record may point to, to allocate it once
+	made struct { // what stay, grant and the first record may point to: one allocation
 		stay  stay
 		grant grant
 		hold  Hold
@@ -85,7 +85,7 @@ func (r *reentrant) where() string {
 func (r *reentrant) stayLocked(who owner) *stay {
 	for side := r; side != nil; side = side.writer {
 		if o := side.owners[who]; o != nil {
-			return o.of
+			return o.stay
 		}
 	}
 	return nil
@@ -94,12 +94,12 @@ func (r *reentrant) stayLocked(who owner) *stay {
 // takeLocked implements book's lock, likewise.
 func (r *reentrant) takeLocked(h *Hold) (last, ok bool) {
 	for side := r; side != nil; side = side.writer {
-		o := side.owners[h.of.who]
+		o := side.owners[h.stay.who]
 		if o == nil || !o.records.take(h) {
 			continue
 		}
 		if last = len(o.records) == 0; last {
-			delete(side.owners, o.of.who)
+			delete(side.owners, o.stay.who)
 		}
 		return last, true
 	}
@@ -123,14 +123,14 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 	}
 	defer cancel()
 	hold, o, err := r.claim(ctx, a)
-	if o == nil { // it was re-entered, or is lost
+	if o == nil { // the owner re-entered its grant, or got an error
 		return hold, err
 	}
 	call := a.ctx
 	if a.fresh && r.steps.observer != nil {
 		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
 		// it: if the observer acquires the lock, it does so as that owner.
-		call = withShares(call, []*share{shareOf(r.book, o.of)})
+		call = withShares(call, []*share{shareOf(r.book, o.stay)})
 	}
 	o.attempt = newAttempt(call, r.steps)
 	defer func() { o.attempt.call = nil }() // which the ownership would keep
@@ -185,7 +185,7 @@ func (r *reentrant) isObserving(who owner) bool {
 }
 
 // awaitSettled waits for another goroutine of the owner's, which is acquiring, until it
-// closes settled, or sends.
+// closes settled. A LeaderLatch waits here for its turn, which is sent.
 func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) error {
 	select {
 	case <-settled:
@@ -211,15 +211,15 @@ var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine
 func (r *reentrant) claimOnce(
 	a acquisition,
 ) (hold *Hold, o *ownership, mine bool, err error) {
-	of := a.lock(r.book)
-	defer of.unlock()
-	if o = r.owners[of.who]; o == nil {
+	who := a.lock(r.book)
+	defer who.unlock()
+	if o = r.owners[who.owner]; o == nil {
 		o = &ownership{lock: r}
-		o.of = r.book.beginLocked(of, &o.made.stay)
-		r.owners[of.who] = o
+		o.stay = r.book.beginLocked(who, &o.made.stay)
+		r.owners[who.owner] = o
 		return nil, o, true, nil
 	}
-	r.book.beginLocked(of, nil) // it has begun
+	r.book.beginLocked(who, nil) // its stay has begun
 	switch {
 	case o.grant == nil:
 		if o.settled == nil {
@@ -234,13 +234,13 @@ func (r *reentrant) claimOnce(
 
 // recordLocked makes h, which is new, the record of one more acquisition.
 func (o *ownership) recordLocked(h *Hold) *Hold {
-	h.grant, h.book, h.of = o.grant, o.lock.book, o.of
+	h.grant, h.book, h.stay = o.grant, o.lock.book, o.stay
 	o.records = append(o.records, h)
 	return h
 }
 
-// Queued implements seqnode.Listener. The owner who waits in the observer can call
-// Acquire there, and would wait for itself.
+// Queued implements seqnode.Listener. It notes which goroutine the observer runs on: an
+// Acquire by the same owner from there would wait for itself, and fails instead (claim).
 func (o *ownership) Queued(node string, ahead int) {
 	if o.lock.steps.observer == nil {
 		return
@@ -255,18 +255,19 @@ func (o *ownership) Queued(node string, ahead int) {
 func (r *reentrant) enter(
 	ctx context.Context, o *ownership, req seqnode.Request,
 ) (hold *Hold, err error) {
-	// What follows sets on and err. The hold that enter returns is made of on, by settle.
+	// What follows sets on or err. On each return settle makes the hold of on, and so
+	// sets the first result.
 	var on backing
 	defer func() { hold = r.settle(o, on) }()
-	s := zkconn.Use(r.conn, r.config)
+	s, who := zkconn.Use(r.conn, r.config), o.stay.who
 	defer s.Release()
-	if r.reader != nil && r.reader.held(o.of.who) != nil {
+	if r.reader != nil && r.reader.held(who) != nil {
 		return nil, ErrUpgrade // it would wait for its own read lock
 	}
-	if other := cmp.Or(r.reader, r.writer); other != nil && other.isObserving(o.of.who) {
+	if other := cmp.Or(r.reader, r.writer); other != nil && other.isObserving(who) {
 		return nil, errObserving
 	}
-	if writer := r.writerOf(o.of.who); writer != nil {
+	if writer := r.writerOf(who); writer != nil {
 		on, err = backedBy(r.queue.EnterUnder(ctx, s, writer, req))
 		return nil, err
 	}
@@ -287,8 +288,8 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	if on == nil {
-		delete(r.owners, o.of.who)
-		r.book.leftLocked(o.of)
+		delete(r.owners, o.stay.who)
+		r.book.leftLocked(o.stay)
 	} else {
 		o.grant = o.made.grant.restOn(on, o.attempt.steps)
 		o.records = o.made.holds[:0]
@@ -303,9 +304,9 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 
 // youngest implements core.
 func (r *reentrant) youngest(c caller) *Hold {
-	of := c.lock(r.book)
-	defer of.unlock()
-	if o := r.owners[of.who]; o != nil && o.grant != nil {
+	who := c.lock(r.book)
+	defer who.unlock()
+	if o := r.owners[who.owner]; o != nil && o.grant != nil {
 		return o.records[len(o.records)-1]
 	}
 	return nil

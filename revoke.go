@@ -111,7 +111,7 @@ func (r *reentrant) listen(o *ownership, listener func()) {
 		r.book.mu.Lock()
 		defer r.book.mu.Unlock()
 		o.listening--
-		if o.revokePending && r.owners[o.of.who] == o {
+		if o.revokePending && r.owners[o.stay.who] == o {
 			r.tellRevokeLocked(o)
 		}
 	}()

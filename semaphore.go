@@ -9,7 +9,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/leases"
 	"github.com/zkrecipes/recipes/internal/observe"
-	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -34,10 +33,11 @@ type InterProcessSemaphoreV2 struct {
 	path   string
 	config zkconn.Config
 	steps  *steps
-	most   int // 0 where it is shared
-	limit  leases.Maximum
-	gate   *seqnode.Queue // the process at its head may wait for room among the leases
-	leases *seqnode.Queue
+	most   int // the maximum; 0 if it is shared
+	// maximum returns it in both cases: fixedMaximum or sharedMaximum.
+	maximum leases.Maximum
+	gate    *seqnode.Queue // the process at its head may wait for room among the leases
+	leases  *seqnode.Queue
 }
 
 // NewInterProcessSemaphoreV2 returns a semaphore with a maximum of at least 1.
@@ -52,7 +52,7 @@ func NewInterProcessSemaphoreV2(
 	if maxLeases < 1 {
 		return nil, wrap(op, path, fmt.Errorf("maxLeases: %d is less than 1", maxLeases))
 	}
-	s.most, s.limit = maxLeases, fixedLimit(maxLeases)
+	s.most, s.maximum = maxLeases, fixedMaximum(maxLeases)
 	return s, nil
 }
 
@@ -70,7 +70,7 @@ func NewInterProcessSemaphoreV2Shared(
 	if err := zkpath.Check(countPath); err != nil {
 		return nil, wrap(op, path, fmt.Errorf("countPath: %w", err))
 	}
-	s.limit = sharedLimit(conn, s.config, countPath)
+	s.maximum = sharedMaximum(conn, s.config, countPath)
 	return s, nil
 }
 
@@ -88,11 +88,13 @@ func newSemaphore(
 		return nil, errors.New("WithNames: semaphores count only their own leases")
 	}
 	settings.lint = settings.newLint("semaphore", path)
-	queue := func(dir, kind string, rule order.Excludes) *seqnode.Queue {
-		return settings.queue(zkpath.Join(path, dir), kind, []string{kind}, rule)
+	// Of the leases the rule counts only if the maximum is 1: see enterLeases.
+	queue := func(dir, kind string) *seqnode.Queue {
+		return settings.queue(zkpath.Join(path, dir), kind, []string{kind}, everybody)
 	}
-	// Who stands at the gate is held as well (Enter), and has no lease.
-	gate := queue(locksDir, mutexName, everybody)
+	// The znode at the gate is held, too, once Enter returns it. But it is no lease, so
+	// the terms of a lease do not hold for it.
+	gate := queue(locksDir, mutexName)
 	gate.LossMargin, gate.MaxHold = 0, 0
 	return &InterProcessSemaphoreV2{
 		conn: conn, path: path, config: settings.sessionConfig(conn),
@@ -101,7 +103,7 @@ func newSemaphore(
 			observer: settings.lockObserver(),
 		},
 		gate:   gate,
-		leases: queue(leasesDir, leaseName, everybody), // see enterLeases
+		leases: queue(leasesDir, leaseName),
 	}, nil
 }
 
@@ -148,13 +150,13 @@ const leasesAtOnce = 10_000
 // acquireWithin acquires leases. The ctx of the call is also what the observer receives.
 // together makes one hold of theirs, before anybody has them; nil: each is by itself.
 func (s *InterProcessSemaphoreV2) acquireWithin(
-	call context.Context, n int, l bound, together func(leases []*Hold) *Hold,
+	call context.Context, n int, b bound, together func(leases []*Hold) *Hold,
 ) (_ []*Lease, err error) {
 	if err := usable("acquire", s.where(), call); err != nil {
 		return nil, err
 	}
 	defer func() { err = wrap("acquire", s.path, err) }()
-	ctx, cancel, err := l.within(call)
+	ctx, cancel, err := b.within(call)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +171,7 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
 	}
 	a := newAttempt(call, s.steps)
-	nodes, err := s.enter(ctx, n, l.once, &a)
+	nodes, err := s.enter(ctx, n, b.once, &a)
 	if err != nil {
 		a.failed(err)
 		return nil, err
@@ -177,7 +179,7 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 	return s.grant(&a, nodes, together), nil
 }
 
-// grant makes leases of znodes that are held. Where the observer panics, or ends the
+// grant makes leases of znodes that are held. If the observer panics or ends the
 // goroutine, all are released.
 func (s *InterProcessSemaphoreV2) grant(
 	a *attempt, nodes []*znode.Node, together func(leases []*Hold) *Hold,
@@ -197,12 +199,12 @@ func (s *InterProcessSemaphoreV2) grant(
 	return leases
 }
 
-// gateWithin is how long a single try waits at the gate for it to move: for others who
-// are being given leases, or who wait for them. Where requests take longer than that, so
-// does the wait.
+// gateWithin is how long a single attempt waits at the gate for it to move: others there
+// are being granted leases, or wait for them. If requests take longer than that, so does
+// the wait.
 const gateWithin = 100 * time.Millisecond
 
-// enter goes through the gate and gets the leases' znodes.
+// enter goes through the gate and returns the leases' znodes, which are held.
 func (s *InterProcessSemaphoreV2) enter(
 	ctx context.Context, n int, try bool, a *attempt,
 ) ([]*znode.Node, error) {
@@ -211,12 +213,20 @@ func (s *InterProcessSemaphoreV2) enter(
 	if err := conn.CheckMargin(s.leases.LossMargin); err != nil {
 		return nil, err
 	}
+	atGate := seqnode.Request{Listener: a}
+	if try {
+		atGate.StallTimeout = gateWithin
+	}
 	var backoff zkconn.Backoff
 	for {
-		if err := s.admits(ctx, conn, n, try); err != nil {
-			return nil, err
+		// While a shared maximum is below n, several leases wait here, without a znode.
+		// One lease waits among the others, even while the maximum is 0.
+		if s.most == 0 && n > 1 {
+			if err := s.maximum.Await(ctx, conn, n, try); err != nil {
+				return nil, err
+			}
 		}
-		gate, err := s.enterGate(ctx, conn, try, a)
+		gate, err := s.gate.Enter(ctx, conn, atGate)
 		if err != nil {
 			return nil, err
 		}
@@ -224,7 +234,8 @@ func (s *InterProcessSemaphoreV2) enter(
 		znode.OrWithdraw([]*znode.Node{gate}, func() {
 			nodes, err = s.enterLeases(ctx, conn, gate, n, try)
 		})
-		// This very value: the cause of ctx can be that another lock's znode is gone.
+		// ErrGone: the gate or a lease was lost, so start over. This very value: the
+		// cause of ctx can be that another lock's znode is gone.
 		if err != znode.ErrGone { //nolint:errorlint // see above
 			return nodes, err
 		}
@@ -247,30 +258,8 @@ func (s *InterProcessSemaphoreV2) enterLeases(
 	}
 	return leases.Enter(ctx, conn, leases.Request{
 		Spec: &s.leases.Spec, Queue: s.leases.Observed(), Gate: gate, N: n,
-		Maximum: s.limit, TryOnce: try,
+		Maximum: s.maximum, TryOnce: try,
 	})
-}
-
-// admits waits until the shared maximum is n or more. One lease needs no such wait: its
-// znode waits among the others, also where the maximum is 0 for a while.
-func (s *InterProcessSemaphoreV2) admits(
-	ctx context.Context, conn *zkconn.Conn, n int, try bool,
-) error {
-	if s.most > 0 || n == 1 {
-		return nil
-	}
-	return s.limit.Await(ctx, conn, n, try)
-}
-
-// enterGate goes through the gate. A single attempt waits there while the gate moves.
-func (s *InterProcessSemaphoreV2) enterGate(
-	ctx context.Context, conn *zkconn.Conn, try bool, a *attempt,
-) (*znode.Node, error) {
-	r := seqnode.Request{Listener: a}
-	if try {
-		r.StallTimeout = gateWithin
-	}
-	return s.gate.Enter(ctx, conn, r)
 }
 
 // ParticipantNodes returns the full paths of the leases in use, or about to be, in the

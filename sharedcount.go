@@ -19,7 +19,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-func fixedLimit(most int) leases.Maximum {
+func fixedMaximum(most int) leases.Maximum {
 	return func(context.Context, bool) (int, <-chan zk.Event, error) {
 		return most, nil, nil
 	}
@@ -32,17 +32,17 @@ const (
 	lookForCount      = 50 * time.Millisecond
 )
 
-// sharedLimit reads the maximum each time, as the leader knows it: with an old one, more
-// leases might go out than there are. One that waits has seen it, and waits for a moment
-// if it is missing.
-func sharedLimit(conn Conn, config zkconn.Config, path string) leases.Maximum {
+// sharedMaximum reads the maximum each time, as the leader knows it: with an old one,
+// more leases might go out than there are. One that waits has seen it, and waits for a
+// moment if it is missing.
+func sharedMaximum(conn Conn, config zkconn.Config, path string) leases.Maximum {
 	return func(
 		ctx context.Context, watch bool,
 	) (most int, changed <-chan zk.Event, err error) {
 		s := zkconn.Use(conn, config)
 		defer s.Release()
 		for missing := time.Now(); ; {
-			most, changed, err = readLimit(ctx, s, path, watch)
+			most, changed, err = readMaximum(ctx, s, path, watch)
 			switch {
 			case err == nil:
 				return most, changed, nil
@@ -56,7 +56,7 @@ func sharedLimit(conn Conn, config zkconn.Config, path string) leases.Maximum {
 	}
 }
 
-func readLimit(
+func readMaximum(
 	ctx context.Context, s *zkconn.Conn, path string, watch bool,
 ) (most int, changed <-chan zk.Event, err error) {
 	if watch { // first, so that no change goes unseen

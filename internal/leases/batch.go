@@ -57,7 +57,7 @@ func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error
 	return nil, err
 }
 
-// A batch is znodes that wait for room in their directory, together. It is of the
+// A batch is znodes that wait for room in their directory, together. It belongs to the
 // goroutine in Enter.
 type batch struct {
 	Request
@@ -138,7 +138,7 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 		joining[i] = calls.Start(b.s, func() (*znode.Node, error) {
 			defer t.next()
 			<-mine
-			return znode.Create(ctx, b.s, b.Spec, "", t)
+			return znode.Create(ctx, b.s, b.Spec, znode.NextNumber, t)
 		})
 	}
 	for _, j := range joining {
@@ -152,7 +152,7 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 	return err
 }
 
-// full says that there is no room for n znodes; the zero Place where there is.
+// full says that n znodes are too many for the maximum; the zero Place if they are not.
 func (v *snapshot) full(dir string, n int) wait.Place {
 	if len(v.queue) <= v.most {
 		return wait.Place{}
@@ -173,8 +173,8 @@ func (b *batch) Check(ctx context.Context) (free bool, err error) {
 	return b.full == wait.Place{}, nil
 }
 
-// snapshot asks for the limit and lists the directory. Its watches, if any, are set
-// before the list, so that nothing goes unseen.
+// snapshot reads the maximum and lists the directory. Its watches, if any, are set before
+// the list, so that nothing goes unseen.
 func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	if b.Gate.Ended().Err() != nil || b.s.SessionID() != b.Gate.Session() {
 		return v, znode.ErrEnded
@@ -215,9 +215,9 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	return v, nil
 }
 
-// list returns the list behind the last create, the first time. After that it lists the
-// directory anew: behind a sync if the server may lag, and with a watch if the batch
-// waits for others to leave.
+// list returns the list behind the last create, the first time. After that it sends a
+// list: behind a sync if the server may lag, and with a watch if the batch waits for
+// others to leave.
 func (b *batch) list(
 	ctx context.Context,
 ) (l listing, left <-chan zk.Event, err error) {
@@ -280,7 +280,8 @@ func (b *batch) Wait(ctx context.Context) (free bool, err error) {
 	return false, err
 }
 
-// watchOwn watches the znodes where that is what tells of a close: see wait.Watched.
+// watchOwn watches the znodes if the connection does not announce its close: then their
+// deletion holds requests back (zkconn.Conn.HoldBack).
 func (b *batch) watchOwn() {
 	if !b.s.TellsClose() {
 		for _, n := range b.nodes {

@@ -17,8 +17,8 @@ import (
 
 // Enter is Queue.Enter for owners who share an entry, which stays cached as the policy
 // says. An owner that finds it held and free, or to which it is handed over, sends no
-// request; its Listener hears of a queue only if there is a wait. OnDecision and
-// WatchSelf of the request are not used.
+// request; its Listener hears of a queue only if there is a wait. OnDecision,
+// StallTimeout and WatchSelf of the request are not used.
 func Enter(
 	ctx context.Context, s *zkconn.Conn, q *seqnode.Queue, policy Policy,
 	r seqnode.Request,

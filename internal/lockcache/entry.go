@@ -176,7 +176,7 @@ func (e *entry) reconcileCurrentLocked() {
 		// none, since otherwise the last of them wants to wait for it.
 		g.stopIdleLocked()
 		if g.users == 0 && g.left == nil {
-			g.leaveLocked()
+			g.startLeavingLocked()
 		}
 		e.current = nil
 	case g.users > 0:
@@ -189,10 +189,10 @@ func (e *entry) reconcileCurrentLocked() {
 		default:
 			e.demand.vain = 0
 		}
-		g.leaveLocked()
+		g.startLeavingLocked()
 		e.current = nil
 	default:
-		g.awaitEndLocked()
+		g.startIdleLocked()
 	}
 }
 

@@ -161,7 +161,7 @@ func (g *generation) followed() (followed bool, changed <-chan zk.Event, err err
 	if err != nil {
 		return true, nil, err
 	}
-	// Among: a list of the queue has reported what should not be there.
+	// By Among, which does not report what should not be there: the queue's own lists do.
 	queue, own := g.q.Observed().Among(children), n.Name()
 	for self, m := range queue {
 		if m.Text == own {
@@ -307,25 +307,25 @@ func (g *generation) reasonLocked() error {
 	return errNobodyWaits
 }
 
-// leaveOneLocked takes off a user. unsure: nobody else may have the lock before the znode
-// is gone, or is known to be there.
-func (g *generation) leaveOneLocked(unsure bool) {
+// dropUserLocked takes off a user. unsure: something may still be done under the znode,
+// or it may be lost, so nobody else is admitted.
+func (g *generation) dropUserLocked(unsure bool) {
 	g.closed = g.closed || unsure
 	if g.users--; g.users == 0 {
 		g.idleSince = time.Now()
 	}
 }
 
-// leaveLocked deletes the znode.
-func (g *generation) leaveLocked() {
+// startLeavingLocked begins to delete the znode. left waits for that.
+func (g *generation) startLeavingLocked() {
 	g.stopIdleLocked()
 	g.left = g.node.StartLeaving()
 }
 
-// awaitEndLocked starts the timer that releases a generation without users, unless it
+// startIdleLocked starts the timer that releases a generation without users, unless it
 // runs. A use does not stop it: when it fires, reconcileLocked sees for how long the
 // generation has really been idle. So a lock that is used often costs no timer per use.
-func (g *generation) awaitEndLocked() {
+func (g *generation) startIdleLocked() {
 	if g.idle != nil {
 		return
 	}

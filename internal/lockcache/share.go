@@ -79,10 +79,10 @@ func (sh *Share) Guard() (settled func(), ok bool) {
 	}, true
 }
 
-// Beside returns the Node for EnterUnder, nil if the Share was released. From now on the
+// Under returns the Node for EnterUnder, nil if the Share was released. From now on the
 // entry is not kept: a read lock under a writer's znode is that owner's, and the next
 // owner would be admitted while it is held.
-func (sh *Share) Beside() *znode.Node {
+func (sh *Share) Under() *znode.Node {
 	e := sh.generation.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,13 +107,14 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	sh.released = true
 	// While ZooKeeper does not answer, the znode may be lost already: the delete will
 	// show that.
-	g.leaveOneLocked(sh.guarded > 0 || e.key.conn.Unavailable())
+	g.dropUserLocked(sh.guarded > 0 || e.key.conn.Unavailable())
 	// The clock may have run out and nobody have looked yet. Before reconcileLocked,
 	// which would hand a lost lock over.
 	_ = g.node.Check()
 	e.reconcileLocked()
 	if e.current != g && g.users == 0 && g.left == nil {
-		g.leaveLocked() // readers that were replaced: the last of them releases the znode
+		// Readers whose generation was replaced: the last of them releases the znode.
+		g.startLeavingLocked()
 	}
 	if g.left != nil {
 		return g.left // still attached, so a loss that comes before the answer counts
@@ -148,7 +149,7 @@ func (sh *Share) expire() {
 		g.node.Linger(g.q.LossMargin)
 		sh.lose(znode.ErrExpired)
 	}
-	g.leaveOneLocked(true)
+	g.dropUserLocked(true)
 	e.reconcileLocked()
 }
 

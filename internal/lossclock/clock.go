@@ -6,7 +6,7 @@
 // of that session (SessionTrackerImpl, ExpiryQueue: rounded up to a tick, never down). So
 // what matters is which of our requests has certainly reached the leader, and when, by
 // our own clock, it was sent. To count from the moment at which a disconnect was noticed
-// would be late by the silence before it, up to 2/3 T (CURATOR-460).
+// would be late by the time without responses before it, up to 2/3 T (CURATOR-460).
 //
 // Not every answer shows that the leader has heard of us. A follower answers reads and
 // pings by itself, also for as long as it takes to notice that it has lost its leader
@@ -152,10 +152,9 @@ func (t Terms) LongestAnswer() time.Duration {
 		t.Timeout/periodShare-2*t.Timeout/slowShare) / 2
 }
 
-// LongestMargin is the longest time by which a hold can be notified of silence earlier
-// than it must, and not be notified of a silence that is none: a quarter of T, or what is
-// left of T behind evidence that is as old as it becomes in the long run, and a late
-// beat.
+// LongestMargin is the longest loss margin with which no hold is lost while nothing is
+// wrong: a quarter of T, or what is left of T behind evidence that is as old as it
+// becomes in the long run, and a late beat.
 func (t Terms) LongestMargin() time.Duration {
 	if t.Timeout <= 0 {
 		return unknownGood / marginShare

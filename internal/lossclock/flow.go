@@ -28,8 +28,8 @@ func (f *flow) ask(terms Terms) {
 	f.stopped = time.Time{}
 }
 
-// stop records that there are no users any more. If they have asked for nothing, the idle
-// time that was before them goes on.
+// stop records that there are no users any more. If they have not asked, the idle time
+// that was before them goes on.
 func (f *flow) stop(at time.Time) {
 	if f.users.IsZero() {
 		f.stopped = at
@@ -37,7 +37,7 @@ func (f *flow) stop(at time.Time) {
 	f.users = time.Time{}
 }
 
-// interrupt has the present idle time begin anew: only from then on are pings taken to be
+// interrupt has the present idle time start over: only from then on are pings taken to be
 // sent in time.
 func (f *flow) interrupt(at time.Time) {
 	if f.users.IsZero() {

@@ -17,7 +17,7 @@
 //
 // # Goroutines and locks
 //
-// The package has neither. Whoever owns a Ledger guards it by one mutex: judging and
+// The package has neither. The owner of a Ledger guards it by one mutex: judging and
 // marking are one step. The functions of a Config are called with that held. Notices are
 // given, and the calls of Due are made, with no mutex held.
 //

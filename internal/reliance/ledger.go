@@ -73,9 +73,9 @@ type Ephemeral interface {
 type tracked struct {
 	Ephemeral
 	session int64         // in which the znode lives
-	held    bool          // it guards something, so that silence is a loss
+	held    bool          // it is lost, too, if the session is suspended
 	far     bool          // it needs no proof of the session yet; see Rest
-	margin  time.Duration // how much earlier than it must it is told of silence, if held
+	margin  time.Duration // how much earlier than necessary it is lost then
 }
 
 // Tell has warnings go to log, unless they go to one already. It does not ask log, which
@@ -218,10 +218,10 @@ func (l *Ledger) EphemeralsAt(path string) (found []Ephemeral) {
 // Hold marks the ephemeral at path as held if its session can be relied on now. A watch
 // event that another has gone may be stale, so the clock is checked. Judging and marking
 // are one step: a tick that follows finds it held, and notifies it of its loss. From then
-// on it is notified of silence by margin earlier than it must be; of several margins for
-// one ephemeral the longest counts. An ephemeral that is not held yet has to wait for a
-// contact if it would be notified although nothing is wrong. With a margin, until is when
-// to look at it again.
+// on it is notified that the session is suspended, margin earlier than necessary; of
+// several margins for one ephemeral the longest counts. An ephemeral that is not held yet
+// has to wait for a contact if it would be notified although nothing is wrong. With a
+// margin, until is when to look at it again.
 func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err error) {
 	t := l.ephemerals[path]
 	if t == nil { // untracked meanwhile, by the call that notified it of its loss
@@ -239,7 +239,7 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 	if err := l.CheckMargin(margin); !t.held && err != nil {
 		return until, err
 	}
-	if err := l.good(t.session, margin); err != nil {
+	if err := l.judge(t.session, margin); err != nil {
 		return until, err
 	}
 	// A new hold that would be lost before the next proof is due, without any fault, is
@@ -254,9 +254,10 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 	return until, nil
 }
 
-// Until is when the ephemeral at path, which is held, is notified of silence, if nothing
-// more is heard: by the time that programs see, not on the loss clock's line. It is now
-// if the ephemeral is untracked, or nothing is known of its session.
+// Until is when the ephemeral at path, which is held, is notified that its session is
+// suspended, if nothing more is heard: by the time that programs see, not on the loss
+// clock's line. It is now if the ephemeral is untracked, or nothing is known of its
+// session.
 func (l *Ledger) Until(path string) time.Time {
 	if t := l.ephemerals[path]; t != nil {
 		if end, ok := l.goodUntil(t.session); ok {
@@ -266,9 +267,9 @@ func (l *Ledger) Until(path string) time.Time {
 	return time.Now()
 }
 
-// good returns why a hold in that session, with that margin, cannot be relied on now; nil
-// if it can.
-func (l *Ledger) good(session int64, margin time.Duration) error {
+// judge returns why a hold in that session, with that margin, cannot be relied on now;
+// nil if it can.
+func (l *Ledger) judge(session int64, margin time.Duration) error {
 	now := l.Now()
 	until, ok := l.goodUntil(session)
 	switch {
@@ -307,7 +308,7 @@ func (l *Ledger) Suspended() []Notice {
 // notices returns the notices of those that are lost for a cause which counts.
 func (l *Ledger) notices(counts func(*tracked, error) bool) (all []Notice) {
 	for _, t := range l.ephemerals {
-		if cause := l.good(t.session, t.margin); cause != nil && counts(t, cause) {
+		if cause := l.judge(t.session, t.margin); cause != nil && counts(t, cause) {
 			all = append(all, Notice{t.Ephemeral, cause})
 		}
 	}
@@ -320,9 +321,9 @@ func (l *Ledger) NextSync(session int64, lastSync time.Time) time.Time {
 		len(l.ephemerals) > 0)
 }
 
-// Next is when to look again after now: an Ephemeral is to be notified of silence, if it
-// lasts, or an alarm rings; false if there is nothing. A notice must be given at its very
-// time, since little is left of the session then.
+// Next is when to look again after now: an Ephemeral is to be notified that its session
+// is suspended, if nothing more is heard, or an alarm rings; false if there is nothing. A
+// notice must be given at its very time, since little is left of the session then.
 func (l *Ledger) Next(session int64, now time.Time) (at time.Time, ok bool) {
 	by := func(t time.Time) {
 		if t.After(now) && (at.IsZero() || t.Before(at)) {

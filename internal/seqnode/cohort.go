@@ -25,8 +25,8 @@ type cohort struct {
 	key cohortKey
 
 	// mu guards what follows, and what Members say it guards. A Node's mutex, and those
-	// of package zkconn, come after it. A caller that has it waits for nothing else,
-	// sends no request, and ends no Node.
+	// of package zkconn, come after it. A caller that has it does not wait, sends no
+	// request, and ends no Node (but see Member.End).
 	mu     sync.Mutex
 	order  *order.Queue
 	users  int  // creates under way, and Members that are not removed
@@ -97,7 +97,7 @@ func (c *cohort) leaveLocked() {
 // epoch is how often the connection has been away.
 func (c *cohort) epoch() order.Epoch { return order.Epoch(c.key.s.Epoch()) }
 
-// asking is called before a request whose answer is reported with the Stamp.
+// asking returns the Stamp of a request that follows: its answer is reported with that.
 func (c *cohort) asking() order.Stamp {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,8 +117,9 @@ func (c *cohort) there(stamp order.Stamp, n seqname.Name) {
 	c.order.There(stamp, n)
 }
 
-// isDirectory tells of a name that it is no participant's, although it looks like one.
-// For the order it has gone, and no list shows it from now on.
+// isDirectory reports that the znode of that name has, or had, children: no participant,
+// although its name looks like one. For the order it has gone, and no list shows it from
+// now on.
 func (c *cohort) isDirectory(stamp order.Stamp, n seqname.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,8 +127,8 @@ func (c *cohort) isDirectory(stamp order.Stamp, n seqname.Name) {
 	c.order.Gone(stamp, n)
 }
 
-// directories are names that no participant has, in one incarnation of a queue's
-// directory: in another one the server may give them to participants.
+// directories are the names that isDirectory was called with, in one incarnation of the
+// queue's own directory: in another one the server may give them to participants.
 type directories struct {
 	of    int64 // the czxid of that incarnation, as the last list has shown it
 	names map[string]bool
@@ -210,15 +211,15 @@ func (c *cohort) held(m *Member, first bool) {
 	c.order.Held(m.self, first)
 }
 
-// refused reports that m is not relied on after all.
+// refused takes held back: m is not relied on after all.
 func (c *cohort) refused(m *Member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.order.Refused(m.self)
 }
 
-// list lists the directory for m, and tells what it shows. All whom one list serves share
-// it.
+// list lists the directory for m, and reports what it shows. All whom one list serves
+// share it.
 func (c *cohort) list(
 	ctx context.Context, m *Member, sync bool,
 ) (listed, error) {

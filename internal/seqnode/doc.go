@@ -26,12 +26,12 @@
 //
 //	Creating, Asking      Member.Sending, just before the create and the list behind it
 //	Created, NotCreated   Member.Created, on the goroutine of the create
-//	Listed                cohort.report, once for each list, whoever waits for it
+//	Listed                cohort.report, once for each list, however many wait for it
 //	Gone, There           waiter.Wait, cohort.read: events and reads of others' znodes
 //	Confirmed, Directory  cohort.decide: what the two watches say just now
 //	Doubt                 waiter.sleep: an event that says nothing certain
 //	Held                  waiter.Commit
-//	Left, Lost, Removed   Member.End and Member.Removed, by whoever ends the Node
+//	Left, Lost, Removed   Member.End and Member.Removed, as the Node ends
 //
 // Package order says what must be passed with each. Two rules ensure that here. An epoch
 // or a Stamp is read before its request is sent. And under one mutex the watches are
@@ -43,9 +43,9 @@
 // The caller's goroutine, in Enter, EnterUnder or EnterThrough, owns the waiter. The
 // goroutine that sends a create calls Sending and Created of its Member, and begins the
 // list behind it, so that both are under way at once. A list that is shared has one of
-// its own, which reports it. End is called by whoever ends the Node, Removed and Data
-// by the goroutines of package znode. Listener.Queued, OnDecision and a Lint are
-// called by the caller's goroutine.
+// its own, which reports it. End is called by the goroutine that ends the Node, Removed
+// and Data by those of package znode. Listener.Queued, OnDecision and a Lint are called
+// by the caller's goroutine.
 //
 // # Locks
 //
@@ -63,7 +63,7 @@
 //   - Member: one Node of ours and its part in the order (self).
 //   - turn: what a waiter keeps of a decision. local: the participant to wait for, if it
 //     is of this process and session. No watch is set on its znode: its Node reports its
-//     end.
+//     end. alone: nobody at all was ahead (order.Decision.First).
 //   - Position: how many are ahead, and whom one waits for, as users receive it.
 //   - rest: of a waiter, that it is far from its turn: as far as is known, others than
 //     its blocker have to go first. It needs no proof of its session yet, so none is

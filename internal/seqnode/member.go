@@ -20,11 +20,11 @@ type Member struct {
 	under    *Member  // the writer whose number it takes; nil of one that waits its turn
 
 	// Written by Sending and Created, on the goroutine of the create. The waiter reads
-	// them, and uses first up, once znode.Create has returned.
-	cohort *cohort
-	node   *znode.Node
-	epoch  order.Epoch            // from before the create was sent
-	first  *calls.Pending[answer] // the list behind the create; nil once it is used
+	// them, and uses firstList up, once znode.Create has returned.
+	cohort    *cohort
+	node      *znode.Node
+	epoch     order.Epoch            // from before the create was sent
+	firstList *calls.Pending[answer] // the list behind the create; nil once it is used
 	// The last list has shown one ahead that is no cached entry: it is in use, or waits.
 	// Of the goroutine that waits.
 	userAhead bool
@@ -38,15 +38,16 @@ type Member struct {
 // An ending is what happened to a Node before the order had its Member.
 type ending struct{ ended, removed, gone bool }
 
-// Sending implements Hooks. It sends the list right behind the create, without waiting
-// for an answer: an uncontended lock takes one round trip. The list may overtake the
-// create. It counts only if it shows the znode.
+// Sending implements Hooks: the create follows. It begins the list, on a goroutine of its
+// own, so that the list goes out right behind the create, without waiting for its answer:
+// an uncontended lock takes one round trip. The list may overtake the create. It counts
+// only if it shows the znode.
 func (m *Member) Sending() {
 	c := m.queue.enlist(m.s) // c.mu is held from here on
 	plan := order.WithList
 	// Read before the create is sent: its answer proves nothing of a later connection.
 	epoch := c.epoch()
-	m.cohort, m.first, m.epoch = c, nil, epoch
+	m.cohort, m.firstList, m.epoch = c, nil, epoch
 	if m.under == nil {
 		plan = c.order.Creating(m.queue.Kind, m.s.SessionID())
 	}
@@ -59,7 +60,7 @@ func (m *Member) Sending() {
 		plan = order.Alone
 	}
 	if plan != order.Alone {
-		m.first = calls.Start(m.s, func() (answer, error) {
+		m.firstList = calls.Start(m.s, func() (answer, error) {
 			return m.queue.children(m.s, stamp, epoch), nil
 		})
 	}

@@ -95,11 +95,11 @@ func (q *Queue) Enter(
 	var backoff zkconn.Backoff
 	for {
 		w := q.newWaiter(s, r)
-		n, err := znode.Create(ctx, s, spec, "", w.Member)
+		n, err := znode.Create(ctx, s, spec, znode.NextNumber, w.Member)
 		if err != nil {
 			return nil, wait.Explain(s, err, wait.Place{}, w.asked)
 		}
-		err = wait.Until(ctx, s, w)
+		err = wait.Until(ctx, s, w) // by w.Check, Wait and Commit
 		if err == nil && ctx.Err() == nil {
 			return n, nil
 		}
@@ -171,10 +171,10 @@ func (q *Queue) EnterThrough(
 ) (*znode.Node, error) {
 	w := q.newWaiter(s, r)
 	var joined []*znode.Node
-	n, err := znode.Create(ctx, s, &q.Spec, "", w.Member)
+	n, err := znode.Create(ctx, s, &q.Spec, znode.NextNumber, w.Member)
 	if err == nil {
 		joined = append(joined, n)
-		err = w.untilBeside(ctx, gate)
+		err = w.untilThrough(ctx, gate)
 	}
 	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
 		err = outcome.Cancelled(ctx) // it came too late

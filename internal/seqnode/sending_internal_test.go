@@ -57,10 +57,10 @@ func TestWhatIsSentWithACreate(t *testing.T) {
 				q := excluding("lock-")
 				first := q.newWaiter(s, Request{}).Member
 				require.NoError(t, join(t, first))
-				require.NotNil(t, first.first)
+				require.NotNil(t, first.firstList)
 				second := q.newWaiter(s, Request{}).Member
 				require.NoError(t, join(t, second))
-				require.Nil(t, second.first)
+				require.Nil(t, second.firstList)
 				require.Zero(t, conn.reads.Load())
 				first.node.LearnToken(1)
 				first.cohort.held(first, true)
@@ -71,7 +71,7 @@ func TestWhatIsSentWithACreate(t *testing.T) {
 				next := q.newWaiter(s, Request{}).Member
 				require.NoError(t, join(t, next))
 				synctest.Wait()
-				require.Equal(t, tells, next.first == nil)
+				require.Equal(t, tells, next.firstList == nil)
 				require.Equal(t, tells, conn.reads.Load() == 1)
 				next.node.Withdraw()
 			})

@@ -40,17 +40,13 @@ type turn struct {
 	ahead  int
 	behind seqname.Name // whom to wait for; none if it is granted
 	local  *Member      // the same, if it is of this process
-	first  bool         // nobody at all was ahead
+	alone  bool         // nobody at all was ahead
 	watch  bool         // the waiter's znode is to be watched now
 	useful bool         // if not now, then soon (znode.Soon), and not late
 	told   bool         // the Listener was called
 	moved  bool         // the one beyond has gone since, most likely: a list is due
-	// It is far: two or more have to go first, as far as is known. So nobody needs proof
-	// of the session yet, and none is asked for. Who else ahead leaves is not known,
-	// so the turn may come at once: then a sync asks for proof, while a list or a read
-	// shows whose turn it is.
-	rests  bool
-	looked bool // it has looked before the end of the wait: see lookAtLast
+	rests  bool         // it is far from its turn: see rest in the package's words
+	looked bool         // it has looked before the end of the wait: see lookAtLast
 }
 
 // A stall bounds how long a waiter waits for anybody ahead to leave. A waiter sleeps
@@ -72,9 +68,9 @@ type watched struct {
 	steady <-chan struct{} // waiter.reconnected when it was set
 }
 
-// untilBeside waits for the turn for as long as gate lasts. A gate of another session can
-// be gone already.
-func (w *waiter) untilBeside(ctx context.Context, gate *znode.Node) error {
+// untilThrough is wait.Until of EnterThrough: for as long as gate lasts. A gate of
+// another session can be gone already.
+func (w *waiter) untilThrough(ctx context.Context, gate *znode.Node) error {
 	if w.node.Session() != gate.Session() {
 		return znode.ErrEnded
 	}
@@ -105,9 +101,11 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	}
 	told := w.turn.told // once for each znode, however often the turn is decided
 	w.turn = turn{
-		ahead: d.Ahead, behind: d.Behind, first: d.First, told: true,
-		looked: w.turn.looked, rests: rests,
-		watch: d.Confirm, useful: d.Useful || !w.s.TellsClose(), // see wait.Watched
+		ahead: d.Ahead, behind: d.Behind, alone: d.First, told: true,
+		looked: w.turn.looked, rests: rests, watch: d.Confirm,
+		// If the connection does not announce its close, the deletion that this watch
+		// shows is what holds requests back then (zkconn.Conn.HoldBack).
+		useful: d.Useful || !w.s.TellsClose(),
 	}
 	w.beyond = w.newBeyond(d.Beyond)
 	if d.Local != nil {
@@ -187,11 +185,11 @@ func (w *waiter) approach(proof **calls.Pending[struct{}]) (asked bool) {
 
 // useFirstList reports what the list behind the create has shown.
 func (w *waiter) useFirstList(ctx context.Context) error {
-	first := w.first
+	first := w.firstList
 	if first == nil {
 		return nil
 	}
-	w.first = nil
+	w.firstList = nil
 	a, err := first.Wait(ctx)
 	if err != nil {
 		return err
@@ -388,8 +386,8 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 	}
 }
 
-// ending returns what tells a waiter at rest that its time is running out; nil if that is
-// not known, or was told before.
+// ending returns what wakes a waiter at rest when its time is running out; nil if that is
+// not known, or it has looked by then.
 func (t *turn) ending(ctx context.Context) <-chan time.Time {
 	in, ok := wait.Ending(ctx)
 	if !ok || !t.rests || t.looked {
@@ -481,13 +479,13 @@ func (t *turn) lasting() time.Duration {
 // Commit implements wait.Goal. If no list has shown the token it takes a read, which the
 // watch on the waiter's znode has most likely done meanwhile.
 func (w *waiter) Commit(ctx context.Context) error {
-	first := w.turn.first
+	alone := w.turn.alone
 	w.turn.behind, w.asked = seqname.Name{}, time.Now() // nobody is ahead any more
 	if err := w.node.AwaitToken(ctx); err != nil {
 		return err
 	}
 	// The order learns of it first: once Hold returns, the holder may leave at once.
-	w.cohort.held(w.Member, first)
+	w.cohort.held(w.Member, alone)
 	if err := w.node.Hold(); err != nil {
 		w.cohort.refused(w.Member) // the session cannot be relied on just now
 		return err
@@ -509,7 +507,7 @@ func (w *waiter) position() Position {
 	known := w.knows(t.behind)
 	p.ownerless = known && zkconn.IsOwnerless(w.blocker.stat)
 	switch name := t.behind.Text; {
-	case w.userAhead: // somebody ahead is not idle, whoever the blocker is
+	case w.userAhead: // somebody ahead is not idle, even if the blocker is
 	case mayBeIdle(name):
 		p.MayBeIdle = !p.ours || t.local.node.IsIdle()
 	default:
@@ -524,7 +522,7 @@ func mayBeIdle(name string) bool {
 	return znode.MayBeCached(name) || znode.IsAttempt(name)
 }
 
-// isBehindAttempt tells of a single attempt whether another one is right ahead, which
+// isBehindAttempt tells of a single attempt whether its blocker is another one, which
 // holds the lock, or is about to leave.
 func (w *waiter) isBehindAttempt() bool {
 	return w.request.TryOnce && znode.IsAttempt(w.turn.behind.Text)

@@ -440,8 +440,8 @@ func (c *Conn) pauseUntil(
 const readyPoll = 20 * time.Millisecond
 
 // ready waits until the connection has a session. A request that is made without one
-// hangs, or fails at once, again and again. Or the client sends it in the next session,
-// in which it means something else.
+// stays unanswered, or fails at once, again and again. Or the client sends it in the next
+// session, in which it means something else.
 func (c *Conn) ready(ctx context.Context) error {
 	for c.client.State() != zk.StateHasSession || c.client.SessionID() == 0 {
 		if err := c.Pause(ctx, readyPoll); err != nil {
@@ -479,7 +479,7 @@ func (b *Backoff) Next() time.Duration {
 	return min(5*time.Millisecond<<min(*b-1, 10), 500*time.Millisecond)
 }
 
-// An availability knows whether ZooKeeper answers, for what callers are told: any answer
+// An availability knows whether ZooKeeper answers, for what callers receive: any answer
 // counts. Holds depend on what the leader has heard of, which the loss clock judges. It
 // is guarded by Conn.mu.
 type availability struct {

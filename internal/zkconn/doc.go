@@ -25,7 +25,7 @@
 //   - rest: of an ephemeral, that it is far from its turn (Rest, Approach).
 //   - note: what a user has learned and may want to know again (Note).
 //   - reconnect: the connection was away, and has a session again, the same or another.
-//   - unavailable: ZooKeeper does not answer. It decides what callers are told, and does
+//   - unavailable: ZooKeeper does not answer. It decides what callers receive, and does
 //     not affect holds.
 //   - incarnation: a znode from its create to its delete, by the zxid of that create.
 //   - over: of a watch, that no event of it will come any more.
@@ -49,10 +49,10 @@
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls calls.Start, Retain, Track, Untrack,
-// Hold, Rest, CheckMargin, After and its stop, Note, Noted, Ephemeral,
-// HoldBack, SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these send no
-// request, wait for nothing, and call nobody back. Any other call may send, wait or call
-// back, and is made with no mutex held.
+// Hold, Until, Rest, CheckMargin, After and its stop, Note, Noted, Ephemeral, HoldBack,
+// SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these send no request, do
+// not wait, and call nobody back. Any other call may send, wait or call back, and is made
+// with no mutex held.
 //
 // Within this package registry.mu comes first, then Conn.mu. With either of them held,
 // SessionID and State of the Client and the functions of Config may be called: they must

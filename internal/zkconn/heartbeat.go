@@ -8,9 +8,9 @@ import (
 )
 
 // A heartbeat keeps the loss clock going while the Conn has users: if nobody makes a
-// contact, it makes one. Its tick finds out what nobody tells, above all a loss by
-// silence: the client speaks up only once the connection is back. It is guarded by
-// Conn.mu.
+// contact, it makes one. Its tick finds out what nobody reports, above all that the
+// session is suspended: the client says so only once the connection is back. It is
+// guarded by Conn.mu.
 type heartbeat struct {
 	conn     *Conn
 	timer    *time.Timer // runs tick; nil if there are no users
@@ -79,8 +79,8 @@ func (h *heartbeat) tick() {
 	c.mu.Unlock()
 
 	// What calls others is done without the mutex, on this goroutine. The next tick may
-	// run concurrently: an ephemeral that is told twice is safe. A sync may hang, so it
-	// has a goroutine of its own.
+	// run concurrently: it is safe to notify an ephemeral twice. A sync may stay
+	// unanswered, so it has a goroutine of its own.
 	if seen.state != zk.StateHasSession && c.saidClosed() {
 		c.ConnClosed()
 	}
@@ -192,7 +192,7 @@ func (h *heartbeat) probe() (closed bool) {
 			c.mu.Unlock()
 			return false
 		}
-		// Only a client that has given up its session is asked again at once. While it
+		// Only a client that has dropped its session is asked again at once. While it
 		// may still write, a request that follows on Close can leave its loop stuck
 		// forever.
 		disconnected := c.client.State() == zk.StateDisconnected

@@ -33,11 +33,15 @@ type creation struct {
 	sent int
 }
 
+// NextNumber is the number of Create with which the server appends the next one of the
+// directory's sequence.
+const NextNumber = ""
+
 // Create creates a znode, in a directory that it creates if that is missing. The znode's
-// name is "_c_", a new id, "-", Spec.Kind and number; with "" the server appends the next
-// sequence number. A Create that fails leaves no directory that it created: a server does
-// not reap one that never had a child. One that runs out of time leaves it for a while:
-// see Dir. If a create is not waited for any more, what it creates is withdrawn.
+// name is "_c_", a new id, "-", Spec.Kind and number. A Create that fails leaves no
+// directory that it created: a server does not reap one that never had a child. One that
+// runs out of time leaves it for a while: see Dir. If a create is not waited for any
+// more, what it creates is withdrawn.
 func Create(
 	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
 ) (*Node, error) {
@@ -106,7 +110,7 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 	case ctx.Err() != nil:
 		return n, outcome.Cancelled(ctx)
 	case errors.Is(err, zk.ErrNoNode) && c.claim != nil && c.dir.made != nil:
-		// It was made, and is gone again. Whoever keeps a znode comes back later anyway.
+		// It was made, and is gone again. The caller keeps a znode and comes back anyway.
 		return n, outcome.Permanent(ErrNoDir)
 	case errors.Is(err, zk.ErrNoNode):
 		// Only now, since the directory is there as a rule. Retry comes back here.
@@ -126,7 +130,7 @@ func (c *creation) create() (*Node, error) {
 		return c.claim.create(c)
 	}
 	flags := int32(zk.FlagEphemeral)
-	if c.number == "" {
+	if c.number == NextNumber {
 		flags |= zk.FlagSequence
 	}
 	name := protectedPrefix + c.id + "-" + c.spec.Kind + c.number
@@ -178,7 +182,7 @@ type unsearched struct{ error }
 
 func (u unsearched) Unwrap() error { return u.error }
 
-// oweSearch goes on with a search that was refused, although the wait has ended with
+// oweSearch goes on with a search that was rejected, although the wait has ended with
 // that: the znode may be there, and its name is not known. What it finds is deleted.
 func (c *creation) oweSearch(refusal error) {
 	s, spec, id, session := c.s, c.spec, c.id, c.s.SessionID()

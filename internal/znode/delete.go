@@ -56,10 +56,10 @@ func oblige(
 	return err
 }
 
-// insist goes on in the background with the delete of a znode of ours that was refused.
-// It blocks everybody behind it, and the session may last for months; the rights may be
-// back in a moment. So the refusal ends the call that asked for the delete, and not the
-// obligation. ended is called once, with what became of it.
+// insist goes on in the background with the delete of a znode of ours that was rejected.
+// The znode blocks everybody behind it, and the session may last for months; the rights
+// may be back in a moment. So the rejection ends the call that asked for the delete, and
+// not the obligation. ended is called once, with what became of it.
 func insist(
 	s *zkconn.Conn, log *slog.Logger, path string, refusal error,
 	try func() error, ended func(error),
@@ -78,7 +78,7 @@ func insist(
 }
 
 // discarding are the znodes that discard deletes just now. A list may show one again and
-// again for as long as its delete is refused; one is enough.
+// again for as long as its delete is rejected; one discard is enough.
 var discarding sync.Map // of znodeOf
 
 type znodeOf struct {
@@ -86,7 +86,7 @@ type znodeOf struct {
 	path string
 }
 
-// discard deletes a znode of ours that is none we hold.
+// discard deletes a znode of ours that no Node has.
 func discard(s *zkconn.Conn, log *slog.Logger, path string, session int64) {
 	key := znodeOf{s, path}
 	if _, underWay := discarding.LoadOrStore(key, nil); underWay {

@@ -26,7 +26,7 @@
 //  4. Ended is done: those of this process that wait for the Node are woken. They do not
 //     wait for the answer to the delete.
 //  5. Once the znode is deleted, or the session is over, Hooks.Removed is called. The
-//     caller that asked for the delete gets the first answer, a refusal too.
+//     caller that asked for the delete gets the first answer, a rejection too.
 //
 // A Node that left is still lost if the session ends before the delete is confirmed.
 //
@@ -61,10 +61,10 @@
 //   - The watch on a Node's own znode (keepSelfWatch) ends with the Node. It calls
 //     Hooks.Data.
 //   - The delete, begun by end, ends with the session at the latest, and calls
-//     Hooks.Removed; if it was refused, another goroutine goes on with it (insist). So do
+//     Hooks.Removed; after a rejection another goroutine goes on with it (insist). So do
 //     those of the delete of an orphan, of the search for one, and of Dir.Unmake. A
 //     delete of what outlives the session ends with the connection.
-//   - Hooks.End is called by whoever ends the Node.
+//   - Hooks.End is called by the goroutine that ends the Node.
 //
 // # Locks
 //

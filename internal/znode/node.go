@@ -44,8 +44,8 @@ type Node struct {
 	loss loss
 	self selfWatch
 
-	// mu guards life and the second half of self. A caller that has it waits for nothing,
-	// and takes no other mutex than those of package zkconn. The mutexes of the packages
+	// mu guards life and the second half of self. A caller that has it does not wait, and
+	// takes no other mutex than those of package zkconn. The mutexes of the packages
 	// above come before it.
 	mu   sync.Mutex
 	life life
@@ -378,8 +378,8 @@ func Earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// Attach lets t rely on n, and be notified of a loss from now
-// on; false if n is not held, or not any more.
+// Attach lets t rely on n, and be notified of a loss from now on; false if n is not held,
+// or not any more.
 func (n *Node) Attach(t Tenant) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -432,7 +432,7 @@ func (n *Node) Check() error {
 func (n *Node) Gone(cause error) { n.end(cause) }
 
 // Lose implements reliance.Ephemeral: it records that the session or the znode is gone,
-// or can no longer be relied on, whoever noticed. The holder is also notified if the Node
+// or can no longer be relied on. The holder is also notified if the Node
 // has left and the delete is not confirmed: its caller still waits for that.
 func (n *Node) Lose(cause error) {
 	if n.end(cause) {

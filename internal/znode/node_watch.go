@@ -35,7 +35,7 @@ type selfWatch struct {
 }
 
 // stopLocked takes back, as the Node ends, what WatchSelfLater has planned. A watch that
-// has begun ends by itself.
+// has begun ends with the Node.
 func (w *selfWatch) stopLocked() {
 	if w.later != nil {
 		w.later.Stop()

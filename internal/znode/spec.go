@@ -64,14 +64,14 @@ type Hooks interface {
 	Created(n *Node) error
 	// End calls end and returns what that returns; false: the Node had ended before. end
 	// closes Lost, if the Node was held. Whatever else is to know of the end learns of it
-	// here, under one mutex that is held around end: so whoever hears of a loss from Lost
-	// finds it known, and nobody goes on because of the end before the holder is
+	// here, under one mutex that is held around end: so one that hears of a loss from
+	// Lost finds it known, and nobody goes on because of the end before the holder is
 	// notified. It is called with no mutex of a Node held, before anybody who waits for
 	// the Node is woken. The caller may hold a mutex of its own.
 	End(cause error, end func() bool) bool
 	// Removed is called once, when nothing is left to be done: gone if an answer or an
 	// event has said that the znode is; else its session is over, which the znode may
-	// outlive. That can take as long as the session, if the delete is refused. End may
+	// outlive. That can take as long as the session, if the delete is rejected. End may
 	// not have returned by then.
 	Removed(gone bool)
 	// Data is called with each change of the znode's data that the watch on it shows.
