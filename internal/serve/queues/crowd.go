@@ -83,7 +83,8 @@ func (c *Crowd) ahead(r Row) (all []Row, oneDoes bool) {
 // Settle is called when all rows have been added: it gives runs inside each other one
 // session, and notes who waits.
 func (c *Crowd) Settle() {
-	for _, rows := range c.queue {
+	for _, queue := range slices.Sorted(maps.Keys(c.queue)) {
+		rows := c.queue[queue]
 		for i := range rows {
 			r := &rows[i]
 			for range c.within { // as deep as they can be, whatever data may say

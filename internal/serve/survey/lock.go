@@ -51,11 +51,19 @@ type dir struct {
 	stat     *zk.Stat // as of the last look; nil: there is no such znode
 	children []string // as of the last look, sorted
 	inside   map[string]inmate
+	listed   *zk.Stat  // as the walk listed it before the first look
 	unread   int       // participants beyond those that are read
 	watched  bool      // its token is with a watch, or with somebody who looks
+	dropped  int       // the last walk when its watch was lost; 0: it was not
 	stale    time.Time // since when what is known may be old; zero: it is not
 
 	next time.Time // when it may be looked at again
+}
+
+// isAnother tells whether a directory was deleted and created again since it was listed.
+func (d *dir) isAnother(now *zk.Stat) bool {
+	before := cmp.Or(d.stat, d.listed, now)
+	return now != nil && before.Czxid != now.Czxid
 }
 
 // An inmate is a znode in a queue, as it was read.
@@ -67,9 +75,10 @@ type inmate struct {
 	gone      bool      // it has left since it was listed
 }
 
-// isSemaphore tells it by what is in the lock's path.
+// isSemaphore tells it by what is in the lock's path, and by who has a lease.
 func (l *lock) isSemaphore() bool {
-	return l.leased || l.dirs[0] != nil && queues.IsSemaphore(l.dirs[0].children)
+	has := l.leased || l.dirs[1] != nil && len(l.dirs[1].inside) > 0
+	return has || l.dirs[0] != nil && queues.IsSemaphore(l.dirs[0].children)
 }
 
 // participants are the znodes in the queue of a lock, in order.

@@ -20,14 +20,26 @@ import (
 // dirAt returns the directory at a path, which is about to be looked at; nil if there are
 // too many, or somebody looks at it already. What was listed of a new one is what the
 // look compares with.
-func (s *Survey) dirAt(path string, listed []string) *dir {
+func (s *Survey) dirAt(path string, listed view) *dir {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := s.dirLocked(s.lockAtLocked(path), 0)
+	d := s.dirLocked(s.placeLocked(path))
 	if d != nil && d.stat == nil {
-		d.children = slices.Sorted(slices.Values(listed))
+		d.children, d.listed = slices.Sorted(slices.Values(listed.children)), listed.stat
 	}
 	return d
+}
+
+// placeLocked returns the lock that a directory is of, and which of its directories.
+func (s *Survey) placeLocked(path string) (l *lock, sub int) {
+	parent, name := zkpath.Split(path)
+	if of := s.locks[parent]; of != nil && of.isSemaphore() {
+		sub = max(0, slices.Index(subs[1:], name)+1)
+	}
+	if sub > 0 {
+		return s.locks[parent], sub
+	}
+	return s.lockAtLocked(path), 0
 }
 
 func (s *Survey) lockAtLocked(path string) *lock {
@@ -49,6 +61,9 @@ func (s *Survey) dirLocked(l *lock, sub int) *dir {
 		return nil
 	case d == nil:
 		d = &dir{path: zkpath.Join(l.path, subs[sub]), sub: subs[sub], lock: l}
+		if other := s.dirs[d.path]; other != nil { // it was taken for a lock of its own
+			s.loseLocked(other.lock)
+		}
 		s.dirs[d.path], l.dirs[sub] = d, d
 	}
 	d.watched = true
@@ -61,17 +76,19 @@ func (s *Survey) look(ctx context.Context, d *dir) {
 	if s.isLost(d) {
 		return
 	}
-	d.next = time.Now().Add(time.Duration(float64(time.Second) / s.config.PerLock))
+	d.next = time.Now().Add(s.betweenLooks())
 	children, stat, events, err := s.ask.watch(d.path)
-	var read map[string]inmate
-	var left uint64
+	v := view{children: children, stat: stat}
+	if err == nil && queues.Owned(stat) {
+		err = zk.ErrNoNode // an ephemeral znode is in its place
+	}
 	if err == nil {
 		slices.Sort(children)
-		read, left, err = s.readNew(ctx, d, children)
+		err = s.readNew(ctx, d, &v)
 	}
 	switch {
 	case err == nil:
-		s.apply(ctx, d, view{children, stat, read, left})
+		s.apply(ctx, d, v)
 		s.running.Go(func() { s.await(ctx, d, events) })
 	case errors.Is(err, zk.ErrNoNode):
 		s.apply(ctx, d, view{})
@@ -86,6 +103,11 @@ func (s *Survey) look(ctx context.Context, d *dir) {
 			s.due(ctx, d)
 		})
 	}
+}
+
+// betweenLooks is the time between two looks at a directory.
+func (s *Survey) betweenLooks() time.Duration {
+	return time.Duration(float64(time.Second) / s.config.PerLock)
 }
 
 // await waits for the event of a watch, and until its directory may be looked at again.
@@ -139,7 +161,7 @@ func (s *Survey) drop(d *dir) bool {
 	if len(d.inside) > 0 {
 		return false
 	}
-	d.watched = false
+	d.watched, d.dropped = false, s.round
 	return true
 }
 
@@ -148,33 +170,43 @@ func (s *Survey) drop(d *dir) bool {
 func (s *Survey) lose(l *lock) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.loseLocked(l)
+	s.changedLocked()
+}
+
+func (s *Survey) loseLocked(l *lock) {
 	for _, d := range l.dirs {
 		if d != nil {
 			s.forgetDirLocked(d)
 		}
 	}
-	delete(s.locks, l.path)
-	s.changedLocked()
+	if s.locks[l.path] == l {
+		delete(s.locks, l.path)
+	}
 }
 
 // isLost tells whether the lock of a directory was forgotten after its look was due.
 func (s *Survey) isLost(d *dir) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.dirs[d.path] != d
+	return s.isLostLocked(d)
 }
+
+func (s *Survey) isLostLocked(d *dir) bool { return s.dirs[d.path] != d }
 
 // readNew reads those in the queue of a directory who were not there at the last look,
 // and tells how many of them had left before.
-func (s *Survey) readNew(
-	ctx context.Context, d *dir, children []string,
-) (all map[string]inmate, left uint64, err error) {
-	names := queues.Queued(d.sub, children)
+func (s *Survey) readNew(ctx context.Context, d *dir, v *view) error {
+	names := queues.Queued(d.sub, v.children)
 	read := make([]inmate, min(len(names), queueAtMost))
 	s.mu.Lock()
+	inside := d.inside
+	if d.isAnother(v.stat) {
+		inside = nil
+	}
 	var missing []int
 	for i := range read {
-		one, known := d.inside[names[i]]
+		one, known := inside[names[i]]
 		if read[i] = one; !known {
 			missing = append(missing, i)
 		}
@@ -184,17 +216,17 @@ func (s *Survey) readNew(
 		read[i], err = s.read(zkpath.Join(d.path, names[i]))
 		return err
 	}); err != nil {
-		return nil, 0, err
+		return err
 	}
-	all = make(map[string]inmate, len(read))
+	v.read = make(map[string]inmate, len(read))
 	for i, one := range read {
 		if one.gone {
-			left++
+			v.unread++
 		} else {
-			all[names[i]] = one
+			v.read[names[i]] = one
 		}
 	}
-	return all, left, nil
+	return nil
 }
 
 // readAll calls read for each of them, some at once, up to the first error, or until ctx
@@ -283,41 +315,61 @@ type view struct {
 func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	joined, left := difference(d.children, v.children)
-	l, young, first := d.lock, s.isYoungLocked(v.stat), d.stat == nil
-	for _, name := range left {
-		path := zkpath.Join(d.path, name)
-		delete(s.registered, path)
-		delete(s.unrelated, path)
+	if s.isLostLocked(d) {
+		return
 	}
-	switch {
-	case v.stat == nil:
-	case !first:
-		missed := unseen(d.stat, v.stat, joined, left)
-		l.missed += missed
-		s.learnLocked(d, v)
-		if missed > 0 {
-			s.againLocked(ctx, d)
+	l, young, first := d.lock, s.isYoungLocked(v.stat), d.stat == nil
+	now := seen{at: s.clock.now(), first: first && !young}
+	if d.isAnother(v.stat) {
+		s.forgetInLocked(d, d.children)
+		d.children, d.inside = nil, nil
+		l.leased = l.leased && d.sub != ""
+		s.updateLocked(l, now)
+	}
+	joined, left := difference(d.children, v.children)
+	s.forgetInLocked(d, left)
+	if v.stat != nil {
+		missed := unseen(cmp.Or(d.stat, d.listed, v.stat), v.stat, joined, left)
+		if first || missed > 0 || d.dropped > 0 {
+			s.againLocked(ctx, d, missed > 0)
 		}
-	case young:
-		l.missed += unseen(&zk.Stat{}, v.stat, v.children, nil)
+		switch {
+		case !first:
+			l.missed += missed
+			s.learnLocked(d, v)
+		case young:
+			l.missed += unseen(&zk.Stat{}, v.stat, v.children, nil)
+		}
 	}
 	l.missed += v.unread
-	now := seen{at: s.clock.now(), first: first && !young}
 	d.unread = max(0, len(queues.Queued(d.sub, v.children))-queueAtMost)
-	d.children, d.stat, d.inside, d.stale = v.children, v.stat, v.read, time.Time{}
+	d.children, d.stat, d.inside = v.children, v.stat, v.read
+	d.dropped, d.stale = 0, time.Time{}
+	s.updateLocked(l, now)
+	if v.stat == nil {
+		s.forgetDirLocked(d)
+	} else if d.sub == "" {
+		s.enterNewLocked(ctx, d, joined)
+	}
+	s.changedLocked()
+}
+
+// updateLocked takes over the queue of a lock, and tells what has happened.
+func (s *Survey) updateLocked(l *lock, now seen) {
 	for _, event := range l.update(now, &s.history) {
 		if s.config.Seen != nil {
 			s.config.Seen(event)
 		}
 	}
-	if v.stat == nil {
-		s.forgetDirLocked(d)
-		s.perhapsBackLocked(ctx, d)
-	} else if d.sub == "" {
-		s.enterNewLocked(ctx, d, joined)
+}
+
+// forgetInLocked forgets what was found in a directory.
+func (s *Survey) forgetInLocked(d *dir, names []string) {
+	for _, name := range names {
+		path := zkpath.Join(d.path, name)
+		delete(s.registered, path)
+		delete(s.unrelated, path)
 	}
-	s.changedLocked()
 }
 
 // learnLocked learns of the servers' clock from who has just joined.
@@ -374,39 +426,28 @@ func (s *Survey) enterNewLocked(ctx context.Context, d *dir, joined []string) {
 	}
 }
 
-// againLocked has the registrations in a directory visited, and the locks that have gone,
-// since some of what is in it was deleted and created again.
-func (s *Survey) againLocked(ctx context.Context, d *dir) {
+// againLocked has visited what is in a directory and may have been created again: the
+// locks that have gone, and, if something in it went and returned, the registrations.
+func (s *Survey) againLocked(ctx context.Context, d *dir, changed bool) {
 	for _, child := range d.children {
 		path := zkpath.Join(d.path, child)
-		if s.registered[path].Path != "" || s.hasGoneLocked(path) {
-			s.revisitLocked(ctx, path)
+		isGone := s.locks[path] != nil && s.dirs[path] == nil
+		if isGone || changed && s.registered[path].Path != "" {
+			s.revisitLocked(ctx, path, 0)
 		}
 	}
 }
 
-// perhapsBackLocked has a directory that has gone visited if its parent was listed with
-// it: that list may be of before, or of after it was created again.
-func (s *Survey) perhapsBackLocked(ctx context.Context, d *dir) {
-	parent, name := zkpath.Split(d.path)
-	if above := s.dirs[parent]; above == nil || !slices.Contains(above.children, name) {
-		return
-	}
-	s.revisitLocked(ctx, d.path)
-}
-
-// hasGoneLocked tells of a path whether a directory that was watched has gone from it.
-func (s *Survey) hasGoneLocked(path string) bool {
-	return s.locks[path] != nil && s.dirs[path] == nil
-}
-
-// revisitLocked has a path visited, once if its visit is to come already.
-func (s *Survey) revisitLocked(ctx context.Context, path string) {
+// revisitLocked has a path visited after a while, once if its visit is to come already.
+func (s *Survey) revisitLocked(ctx context.Context, path string, after time.Duration) {
 	if s.visiting[path] {
 		return
 	}
 	s.visiting[path] = true
-	s.running.Go(func() { s.meet(ctx, path) })
+	s.running.Go(func() {
+		sleep(ctx, after)
+		s.meet(ctx, path)
+	})
 }
 
 // enterSemaphoreLocked has the directories of a semaphore looked at.
@@ -422,7 +463,9 @@ func (s *Survey) enterSemaphoreLocked(ctx context.Context, l *lock) {
 func (s *Survey) forgetDirLocked(d *dir) {
 	d.watched = false
 	d.lock.leased = d.lock.leased && d.sub != ""
-	delete(s.dirs, d.path)
+	if !s.isLostLocked(d) {
+		delete(s.dirs, d.path)
+	}
 	for i := range d.lock.dirs {
 		if d.lock.dirs[i] == d {
 			d.lock.dirs[i] = nil
@@ -434,8 +477,14 @@ func (s *Survey) forgetDirLocked(d *dir) {
 const remembered = 10 * time.Minute
 
 // forgetLocked forgets the locks that have gone long ago, and what the walk which ends
-// has not met: the registrations that have gone without anybody's notice, and notes.
+// has not met: the directories and registrations that have gone without anybody's notice,
+// and notes.
 func (s *Survey) forgetLocked() {
+	for _, d := range s.dirs {
+		if !d.watched && d.dropped < s.round {
+			s.forgetDirLocked(d)
+		}
+	}
 	long := s.clock.now().Add(-remembered)
 	for path, l := range s.locks {
 		if l.dirs == [len(subs)]*dir{} && l.changed.Before(long) {

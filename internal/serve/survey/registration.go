@@ -36,35 +36,37 @@ const registrationsAtMost = 10_000
 var numbered = regexp.MustCompile(`\d{10}$`)
 
 // register takes note of an ephemeral znode that is in no queue. It fails only with ctx.
-func (s *Survey) register(ctx context.Context, path string) error {
+func (s *Survey) register(ctx context.Context, path string) (what found, err error) {
 	if numbered.MatchString(path) {
-		return nil
+		return aZnode, nil
 	}
 	var one inmate
 	if err := s.insist(ctx, path, func() (err error) {
 		one, err = s.read(path)
 		return err
 	}); err != nil {
-		return err
+		return aZnode, err
+	}
+	if one.gone || one.Session == 0 {
+		s.forgetRegistration(path)
+		s.later(ctx, path)
+		return nothing, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.changedLocked()
 	_, known := s.registered[path]
 	switch {
-	case one.gone || one.Session == 0:
-		delete(s.registered, path)
-		return nil
 	case !known && len(s.registered) >= registrationsAtMost:
 		s.exceeded.add(fmt.Sprintf("there are more registrations than the %d that are "+
 			"shown", registrationsAtMost), "", s.round)
-		return nil
+		return aZnode, nil
 	}
 	s.registered[path] = visited{Registration{
 		Path: path, Session: fmt.Sprintf("0x%x", uint64(one.Session)),
 		Since: one.Since, Data: string(one.Data),
 	}, s.round}
-	return nil
+	return aZnode, nil
 }
 
 func (s *Survey) forgetRegistration(path string) {

@@ -123,7 +123,7 @@ func TestARegistrationWhosePlaceIsTaken(t *testing.T) {
 			&zk.DeleteRequest{Path: "/groups/api/a", Version: -1},
 			&zk.CreateRequest{Path: "/groups/api/a", Acl: zk.WorldACL(zk.PermAll)})
 		require.NoError(s, err)
-		time.Sleep(30 * time.Minute)
+		s.wait()
 		require.Empty(s, s.registrations())
 	})
 }

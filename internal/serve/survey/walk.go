@@ -3,6 +3,7 @@ package survey
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -74,43 +75,61 @@ func (s *Survey) insist(ctx context.Context, path string, ask func() error) erro
 	}
 }
 
-// visit walks from a path downwards, and reports whether a lock is at the path, or may
-// be. likely says that the znode is watched unless it is certainly none: it is a root, or
-// has just been created among locks. It fails only with ctx.
+// found is what a visit finds at a path.
+type found int
+
+const (
+	nothing found = iota
+	aZnode
+	aLock // it is a lock's, or may be
+)
+
+// visit walks from a path downwards, and reports what is at the path. likely says that
+// the znode is watched unless it is certainly no lock's: it is a root, or has just been
+// created among locks. It fails only with ctx.
 func (s *Survey) visit(
 	ctx context.Context, path string, likely bool,
-) (isLock bool, err error) {
+) (what found, err error) {
 	if path == "/zookeeper" {
-		return false, nil
+		return aZnode, nil
 	}
-	children, watched, isLock := s.known(path)
+	listed, watched, what := s.known(path)
 	if !watched {
-		children, isLock, err = s.enter(ctx, path, likely)
-	} else if isLock {
+		listed, what, err = s.enter(ctx, path, likely)
+	} else if what == aLock {
 		err = s.rights(ctx, path)
 	}
 	if err != nil {
-		return false, ctxError(ctx)
+		return what, ctxError(ctx)
 	}
 	hasLocks := false
-	for _, child := range queues.Below(path, children) {
+	for _, child := range queues.Below(path, listed.children) {
 		inside := zkpath.Join(path, child)
 		below, err := s.visit(ctx, inside, false)
 		if err != nil {
-			return false, err
+			return what, err
 		}
 		_, isWatched, _ := s.known(inside)
-		hasLocks = hasLocks || below || isWatched || s.isRegistered(inside)
-		if isLock && !below && child != queues.MarkName {
+		hasLocks = hasLocks || below == aLock || isWatched || s.isRegistered(inside)
+		if below == nothing { // so that it is new to a look that finds it
+			listed.children = without(listed.children, child)
+		} else if what == aLock && below != aLock && child != queues.MarkName {
 			s.addUnrelated(inside)
 		}
 	}
-	if hasLocks && !isLock && !watched {
-		if err := s.first(ctx, path, children, len(children)); err != nil {
-			return false, ctxError(ctx)
+	if hasLocks && what != aLock && !watched {
+		if err := s.first(ctx, path, listed, len(listed.children)); err != nil {
+			return what, ctxError(ctx)
 		}
 	}
-	return isLock, nil
+	return what, nil
+}
+
+// without returns names without one of them.
+func without(names []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return name == one
+	})
 }
 
 // ctxError is the error of ctx; nil if that is not done.
@@ -129,15 +148,19 @@ func (s *Survey) addUnrelated(path string) {
 }
 
 // known returns what is known of a directory.
-func (s *Survey) known(path string) (children []string, watched, isLock bool) {
+func (s *Survey) known(path string) (as view, watched bool, what found) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.dirs[path]
 	if d == nil || !d.watched {
-		return nil, false, false
+		return view{}, false, nothing
 	}
 	idle := d.stat != nil && mayBecomeLock(d.stat) && len(d.children) == 0
-	return d.children, true, d.lock.recipe != "" || idle
+	what = aZnode
+	if d.lock.recipe != "" || idle {
+		what = aLock
+	}
+	return view{children: d.children, stat: d.stat}, true, what
 }
 
 // mayBecomeLock tells of a znode without children whether it may be a lock's that nobody
@@ -148,49 +171,64 @@ func mayBecomeLock(stat *zk.Stat) bool { return stat.Cversion > 0 }
 // become one, or is likely to.
 func (s *Survey) enter(
 	ctx context.Context, path string, likely bool,
-) (children []string, isLock bool, err error) {
-	var stat *zk.Stat
+) (listed view, what found, err error) {
 	var exists bool
 	err = s.insist(ctx, path, func() (err error) {
-		exists, stat, err = s.ask.exists(path)
+		exists, listed.stat, err = s.ask.exists(path)
 		return err
 	})
 	switch {
 	case err != nil:
-		return nil, false, err
-	case !exists && likely:
-		s.forgetRegistration(path)
-		s.later(ctx, path)
-		return nil, false, nil
-	case !exists:
-		s.forgetRegistration(path)
-		return nil, false, nil
-	case queues.Owned(stat):
-		return nil, false, s.register(ctx, path)
-	case stat.NumChildren > childrenAtMost:
-		s.failed(path, tooLong(stat.NumChildren))
-		return nil, false, nil
+		return view{}, aZnode, err
+	case exists && queues.Owned(listed.stat):
+		what, err = s.register(ctx, path)
+		return view{}, what, err
 	}
-	if likely = likely || s.isFresh(stat); stat.NumChildren > 0 {
+	s.forgetRegistration(path)
+	switch {
+	case !exists:
+		s.later(ctx, path)
+		return view{}, nothing, nil
+	case listed.stat.NumChildren > childrenAtMost:
+		s.failed(path, tooLong(listed.stat.NumChildren))
+		return view{}, aZnode, nil
+	}
+	what, err = s.list(ctx, path, likely || s.isFresh(listed.stat), &listed)
+	if errors.Is(err, zk.ErrNoNode) {
+		s.later(ctx, path)
+		return view{}, nothing, nil
+	}
+	return listed, what, err
+}
+
+// list lists a znode that exists, for enter.
+func (s *Survey) list(
+	ctx context.Context, path string, likely bool, listed *view,
+) (what found, err error) {
+	what = aZnode
+	if listed.stat.NumChildren > 0 {
 		err = s.insist(ctx, path, func() (err error) {
-			children, _, err = s.ask.list(path)
+			listed.children, listed.stat, err = s.ask.list(path)
 			return err
 		})
-		lock := queues.LockAt(path, children)
-		if isLock = lock == path; !isLock && lock != "" {
+		switch lock := queues.LockAt(path, listed.children); lock {
+		case "":
+		case path:
+			what = aLock
+		default:
 			s.leased(ctx, lock)
-			return children, true, nil
+			return aLock, nil
 		}
-	} else {
-		isLock = mayBecomeLock(stat)
+	} else if mayBecomeLock(listed.stat) {
+		what = aLock
 	}
-	if err == nil && (isLock || likely) {
-		err = s.first(ctx, path, children, len(queues.Queued("", children)))
+	if err == nil && (what == aLock || likely) {
+		err = s.first(ctx, path, *listed, len(queues.Queued("", listed.children)))
 	}
-	if err == nil && isLock {
+	if err == nil && what == aLock {
 		err = s.rights(ctx, path)
 	}
-	return children, isLock, err
+	return what, err
 }
 
 // leased takes note of a semaphore that was found by its leases.
@@ -215,15 +253,19 @@ func (s *Survey) isFresh(stat *zk.Stat) bool {
 	return time.UnixMilli(stat.Ctime).After(s.began.Add(-freshFor))
 }
 
-// later looks again for a root that does not exist.
+// later looks again for what does not exist, though it is to be expected: for a root, and
+// for what its parent was listed with, since that may have been after it was created
+// again.
 func (s *Survey) later(ctx context.Context, path string) {
-	for _, root := range s.config.Roots {
-		if root == path {
-			s.running.Go(func() {
-				sleep(ctx, rootRetry)
-				s.meet(ctx, path)
-			})
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	parent, name := zkpath.Split(path)
+	above := s.dirs[parent]
+	switch {
+	case above != nil && above.watched && slices.Contains(above.children, name):
+		s.revisitLocked(ctx, path, s.betweenLooks())
+	case slices.Contains(s.config.Roots, path):
+		s.revisitLocked(ctx, path, rootRetry)
 	}
 }
 
@@ -238,7 +280,7 @@ func (s *Survey) meet(ctx context.Context, path string) {
 // first looks at a directory for the first time, with that many reads. The walk goes on
 // to the children that it has listed.
 func (s *Survey) first(
-	ctx context.Context, path string, listed []string, reads int,
+	ctx context.Context, path string, listed view, reads int,
 ) error {
 	d := s.dirAt(path, listed)
 	if d == nil {
