@@ -108,7 +108,7 @@ func TestCost(t *testing.T) {
 		rescan := s.survey.Requests()
 		sent = rescan.All() - again.All() - uint64(time.Since(began)/time.Second)
 		t.Logf("a walk when all is watched: %d requests: %v", sent, rescan)
-		require.LessOrEqual(s, sent, uint64(2*crowdInUse+2))
+		require.LessOrEqual(s, sent, uint64(crowdOf+2*crowdInUse+crowdOf/100+4))
 	})
 }
 

@@ -459,6 +459,21 @@ func (s *Survey) enterSemaphoreLocked(ctx context.Context, l *lock) {
 	}
 }
 
+// renewLocked has a watched directory looked at at once, whoever has its token: that one
+// finds that the directory is lost.
+func (s *Survey) renewLocked(ctx context.Context, d *dir) {
+	if s.isLostLocked(d) || !d.watched {
+		return
+	}
+	again := &dir{
+		path: d.path, sub: d.sub, lock: d.lock, stat: d.stat, children: d.children,
+		inside: d.inside, unread: d.unread, watched: true, stale: d.stale,
+	}
+	s.dirs[d.path] = again
+	d.lock.dirs[slices.Index(d.lock.dirs[:], d)] = again
+	s.running.Go(func() { s.due(ctx, again) })
+}
+
 // forgetDirLocked forgets a directory.
 func (s *Survey) forgetDirLocked(d *dir) {
 	d.watched = false

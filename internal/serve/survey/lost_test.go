@@ -257,3 +257,44 @@ func TestASemaphoreWhoseGateComesAndGoes(t *testing.T) {
 		require.Len(s, s.lock("/s").Queue, 1)
 	})
 }
+
+// A server does not tell of a change if the login may not read the path just then, and the
+// watch is gone. The next walk finds it out.
+func TestAPathThatMayNotBeReadForAWhile(t *testing.T) {
+	const node = "/_c_5c5ad0a8-2a3c-4e67-8f0e-d3c1e0a2f6b1-lock-"
+	const joins = zk.FlagEphemeral | zk.FlagSequence
+	c := config()
+	c.Rescan = time.Minute
+	inScene(t, c, nil, func(s *scene) {
+		for _, path := range []string{"/w", "/d", "/d/w", "/s", "/s/locks", "/s/leases"} {
+			s.mustCreate(path, 0)
+		}
+		s.mustCreate("/w"+node, joins)
+		s.mustCreate("/d/w"+node, joins)
+		s.mustCreate("/s/leases/_c_5c5ad0a8-2a3c-4e67-8f0e-d3c1e0a2f6b1-lease-", joins)
+		s.wait()
+		deaf := []string{"/w", "/d", "/s/leases"}
+		setRights(s, deaf, zk.PermAll&^zk.PermRead)
+		s.mustCreate("/w"+node, joins)
+		s.mustCreate("/d/new", 0)
+		s.mustCreate("/d/new"+node, joins)
+		s.mustCreate("/s/leases/_c_5c5ad0a8-2a3c-4e67-8f0e-d3c1e0a2f6b2-lease-", joins)
+		time.Sleep(2 * time.Second)
+		setRights(s, deaf, zk.PermAll)
+		time.Sleep(2 * time.Minute)
+		require.Len(s, s.lock("/w").Queue, 2)
+		require.Len(s, s.lock("/d/new").Queue, 1)
+		require.Len(s, s.lock("/s").Queue, 2)
+		s.mustCreate("/w"+node, joins)
+		s.wait()
+		require.Len(s, s.lock("/w").Queue, 3, "it is watched again")
+	})
+}
+
+func setRights(s *scene, paths []string, rights int32) {
+	s.Helper()
+	for _, path := range paths {
+		_, err := s.client.Unwrap().SetACL(path, zk.WorldACL(rights), -1)
+		require.NoError(s, err)
+	}
+}

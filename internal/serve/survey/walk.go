@@ -96,7 +96,7 @@ func (s *Survey) visit(
 	listed, watched, what := s.known(path)
 	if !watched {
 		listed, what, err = s.enter(ctx, path, likely)
-	} else if what == aLock {
+	} else if err = s.recheck(ctx, path); err == nil && what == aLock {
 		err = s.rights(ctx, path)
 	}
 	if err != nil {
@@ -291,6 +291,42 @@ func (s *Survey) first(
 	}
 	s.look(ctx, d)
 	return nil
+}
+
+// recheck looks anew at the directories of a path that have changed though their watches
+// did not tell. A server uses up the watch of a login that may not read the path when it
+// changes, without a word, and the login may have that right again.
+func (s *Survey) recheck(ctx context.Context, path string) error {
+	for _, d := range s.dirsOf(path) {
+		var exists bool
+		var now *zk.Stat
+		if err := s.insist(ctx, d.path, func() (err error) {
+			exists, now, err = s.ask.exists(d.path)
+			return err
+		}); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if d.stat != nil && (!exists || now.Pzxid > d.stat.Pzxid) {
+			s.renewLocked(ctx, d)
+		}
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// dirsOf returns the directories of the lock at a path.
+func (s *Survey) dirsOf(path string) (all []*dir) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.locks[path]; l != nil {
+		for _, d := range l.dirs {
+			if d != nil {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
 }
 
 // rights compares who may do what with a lock's path and with the znode that holds it. To
