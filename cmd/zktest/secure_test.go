@@ -77,9 +77,11 @@ func TestTLS(t *testing.T) {
 // connectTLS returns the path of a znode that a client sees.
 func connectTLS(t *testing.T, addr string, config *tls.Config) string {
 	t.Helper()
+	// The client gives a handshake a second, and fails all that is asked meanwhile.
+	dialer := &net.Dialer{Timeout: time.Minute}
 	conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false),
-		zk.WithDialer(func(network, addr string, limit time.Duration) (net.Conn, error) {
-			return tls.DialWithDialer(&net.Dialer{Timeout: limit}, network, addr, config)
+		zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) {
+			return tls.DialWithDialer(dialer, network, addr, config)
 		}))
 	require.NoError(t, err)
 	defer conn.Close()

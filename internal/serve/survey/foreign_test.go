@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os/exec"
 	"slices"
 	"testing"
@@ -95,7 +96,12 @@ func withKazoo(t *testing.T, servers, path string) (release func()) {
 
 func withZKLock(t *testing.T, servers, path string) (release func()) {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{servers}, 10*time.Second, zk.WithLogInfo(false))
+	// The client gives a dial a second, and fails all that is asked meanwhile.
+	patient := func(network, addr string, _ time.Duration) (net.Conn, error) {
+		return net.DialTimeout(network, addr, time.Minute)
+	}
+	conn, _, err := zk.Connect([]string{servers}, 10*time.Second,
+		zk.WithLogInfo(false), zk.WithDialer(patient))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	lock := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
