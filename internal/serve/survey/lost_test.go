@@ -258,8 +258,8 @@ func TestASemaphoreWhoseGateComesAndGoes(t *testing.T) {
 	})
 }
 
-// A server does not tell of a change if the login may not read the path just then, and the
-// watch is gone. The next walk finds it out.
+// A server does not tell of a change if the login may not read the path just then, and
+// the watch is gone. The next walk finds it out.
 func TestAPathThatMayNotBeReadForAWhile(t *testing.T) {
 	const node = "/_c_5c5ad0a8-2a3c-4e67-8f0e-d3c1e0a2f6b1-lock-"
 	const joins = zk.FlagEphemeral | zk.FlagSequence
