@@ -2,6 +2,7 @@ package hold_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ func heldUntil(
 	lock := k.MustMake(t, b.Ours, "/lock", opts...)
 	hold, err := recipes.Acquire(locktest.Owner(t), lock)
 	require.NoError(t, err)
+	synctest.Wait() // an answer under way moves Until on
 	return hold
 }
 
@@ -114,6 +116,7 @@ func TestUntilOfAnEvent(t *testing.T) {
 		seen := &locktest.Recorder{}
 		hold := heldUntil(t, b, k, recipes.WithObserver(seen.Observe))
 		time.Sleep(time.Minute)
+		synctest.Wait() // an answer under way moves Until on
 		events := seen.All()
 		for _, e := range events {
 			if e.Kind == recipes.EventAcquired {
