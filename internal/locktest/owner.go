@@ -16,6 +16,20 @@ func Owner(tb testing.TB) context.Context {
 	return recipes.WithOwner(tb.Context())
 }
 
+// A BrokenCtx is one whose Value panics, once it is broken.
+type BrokenCtx struct {
+	context.Context
+	Broken *bool
+}
+
+// Value panics, or is that of the Context.
+func (c BrokenCtx) Value(key any) any {
+	if *c.Broken {
+		panic("the ctx is broken")
+	}
+	return c.Context.Value(key)
+}
+
 // Try tells whether a new owner gets the mutex at path through p at once; it does not
 // keep it.
 func Try(tb testing.TB, p *Peer, path string) bool {

@@ -445,19 +445,6 @@ func TestAParentThatAsksItsHold(t *testing.T) {
 	})
 }
 
-// A brokenCtx is one whose Value panics, once it is broken.
-type brokenCtx struct {
-	context.Context
-	broken *bool
-}
-
-func (c brokenCtx) Value(key any) any {
-	if *c.broken {
-		panic("the ctx is broken")
-	}
-	return c.Context.Value(key)
-}
-
 // A parent that panics when it is asked at the release: the lock was held, by nobody, for
 // as long as the session.
 func TestAParentThatPanicsAtTheRelease(t *testing.T) {
@@ -469,7 +456,7 @@ func TestAParentThatPanicsAtTheRelease(t *testing.T) {
 		for _, l := range []recipes.InterProcessLock{lock, multi} {
 			hold := locktest.Acquire(t.Context(), t, l)
 			first := hold.Context(t.Context())
-			_ = hold.Context(brokenCtx{parent, &broken})
+			_ = hold.Context(locktest.BrokenCtx{Context: parent, Broken: &broken})
 			last := hold.Context(t.Context())
 			broken = true
 			require.Panics(t, func() { _ = hold.Release(t.Context()) })

@@ -455,19 +455,6 @@ func TestCloseAfterTheZnodeHasGone(t *testing.T) {
 	})
 }
 
-// A brokenCtx is one whose Value panics, once it is broken.
-type brokenCtx struct {
-	context.Context
-	broken *bool
-}
-
-func (c brokenCtx) Value(key any) any {
-	if *c.broken {
-		panic("the ctx is broken")
-	}
-	return c.Context.Value(key)
-}
-
 // Where the parent of a ctx of Hold.Context panics at Close, the znode goes all the same.
 func TestAParentThatPanicsAtClose(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
@@ -476,7 +463,7 @@ func TestAParentThatPanicsAtClose(t *testing.T) {
 		parent, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		first := hold.Context(t.Context())
-		_ = hold.Context(brokenCtx{parent, &broken})
+		_ = hold.Context(locktest.BrokenCtx{Context: parent, Broken: &broken})
 		broken = true
 		require.Panics(t, func() { _ = n.Close(t.Context()) })
 		broken = false
