@@ -174,7 +174,7 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	n.mu.Unlock()
 	if hold != nil { // without the mutex: that asks ctxs of the user's
 		hold.markEnded()
-		orUndo(n.keeper.Stop, hold.endContexts)
+		orUndo(func() { n.keeper.Stop() }, hold.endContexts)
 	}
 	within, cancel := forRelease(ctx)
 	defer cancel()

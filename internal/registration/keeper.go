@@ -330,12 +330,9 @@ type Removal struct {
 	Removed func(ctx context.Context) error
 }
 
-// Stop has the Keeper end, in the background.
-func (k *Keeper) Stop() { k.beginClose() }
-
-// beginClose tells the Keeper to end. The channel is closed once it has; nil: it was told
-// before, or never began.
-func (k *Keeper) beginClose() (ended <-chan struct{}) {
+// Stop has the Keeper end, in the background. The channel is closed once it has; nil: it
+// was stopped before, or never began.
+func (k *Keeper) Stop() (ended <-chan struct{}) {
 	k.change(func(s *state) {
 		if !s.closed {
 			ended = s.ended
@@ -350,7 +347,7 @@ func (k *Keeper) beginClose() (ended <-chan struct{}) {
 
 // Close ends the Keeper. The zero Removal says that there is nothing to be done.
 func (k *Keeper) Close(ctx context.Context) (Removal, error) {
-	ended := k.beginClose()
+	ended := k.Stop()
 	if ended == nil {
 		return Removal{}, nil
 	}
