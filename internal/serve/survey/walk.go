@@ -75,6 +75,17 @@ func (s *Survey) insist(ctx context.Context, path string, ask func() error) erro
 	}
 }
 
+// exists tells whether a path exists, as a request of a walk.
+func (s *Survey) exists(
+	ctx context.Context, path string,
+) (exists bool, stat *zk.Stat, err error) {
+	err = s.insist(ctx, path, func() (err error) {
+		exists, stat, err = s.ask.exists(path)
+		return err
+	})
+	return exists, stat, err
+}
+
 // found is what a visit finds at a path.
 type found int
 
@@ -173,10 +184,7 @@ func (s *Survey) enter(
 	ctx context.Context, path string, likely bool,
 ) (listed view, what found, err error) {
 	var exists bool
-	err = s.insist(ctx, path, func() (err error) {
-		exists, listed.stat, err = s.ask.exists(path)
-		return err
-	})
+	exists, listed.stat, err = s.exists(ctx, path)
 	switch {
 	case err != nil:
 		return view{}, aZnode, err
@@ -298,12 +306,8 @@ func (s *Survey) first(
 // changes, without a word, and the login may have that right again.
 func (s *Survey) recheck(ctx context.Context, path string) error {
 	for _, d := range s.dirsOf(path) {
-		var exists bool
-		var now *zk.Stat
-		if err := s.insist(ctx, d.path, func() (err error) {
-			exists, now, err = s.ask.exists(d.path)
-			return err
-		}); err != nil {
+		exists, now, err := s.exists(ctx, d.path)
+		if err != nil {
 			return err
 		}
 		s.mu.Lock()
