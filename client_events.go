@@ -213,7 +213,7 @@ func (c *clientEvents) logGranted(e SessionEvent) {
 // the slog.Handler of those goroutines.
 type clientLog struct {
 	slog.Handler // the user's
-	records      chan slog.Record
+	records      chan *slog.Record // few come: room for all would take 300 kB
 	dropped      *atomic.Int64 // since the last that was passed on
 	ended        chan struct{} // closed when nothing more is to come
 	told         chan struct{} // closed when the last was passed on
@@ -224,7 +224,7 @@ const clientLogAtMost = 1024
 
 func newClientLog(l *slog.Logger) *clientLog {
 	return &clientLog{
-		Handler: l.Handler(), records: make(chan slog.Record, clientLogAtMost),
+		Handler: l.Handler(), records: make(chan *slog.Record, clientLogAtMost),
 		dropped: new(atomic.Int64), ended: make(chan struct{}), told: make(chan struct{}),
 	}
 }
@@ -237,7 +237,7 @@ func (l *clientLog) Enabled(context.Context, slog.Level) bool {
 // Handle implements slog.Handler.
 func (l *clientLog) Handle(_ context.Context, r slog.Record) error {
 	select {
-	case l.records <- r:
+	case l.records <- &r:
 	default:
 		l.dropped.Add(1)
 	}
@@ -263,10 +263,10 @@ func (l *clientLog) pass() {
 	}
 }
 
-func (l *clientLog) handle(r slog.Record) {
+func (l *clientLog) handle(r *slog.Record) {
 	ctx := context.Background()
 	if l.Handler.Enabled(ctx, r.Level) {
-		_ = l.Handler.Handle(ctx, r) // as package slog does with its errors
+		_ = l.Handler.Handle(ctx, *r) // as package slog does with its errors
 	}
 	if n := l.dropped.Swap(0); n > 0 {
 		slog.New(l.Handler).Warn("zookeeper: the log handler was too slow", "dropped", n)

@@ -239,8 +239,8 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 	if err := l.CheckMargin(margin); !t.held && err != nil {
 		return until, err
 	}
-	if err := l.judge(t.session, margin); err != nil {
-		return until, err
+	if cause := l.judge(t.session, margin); cause != nil {
+		return until, l.explain(cause, t.session, margin)
 	}
 	// A new hold that would be lost before the next proof is due, without any fault, is
 	// not begun: after an idle time, or if answers are slow.
@@ -268,17 +268,18 @@ func (l *Ledger) Until(path string) time.Time {
 }
 
 // judge returns why a hold in that session, with that margin, cannot be relied on now;
-// nil if it can.
+// nil if it can. Each tick of the heartbeat asks for each ephemeral, and an answer that
+// concerns nobody is not explained: of a waiter, most are that it has no proof.
 func (l *Ledger) judge(session int64, margin time.Duration) error {
 	now := l.Now()
 	until, ok := l.goodUntil(session)
 	switch {
 	case l.closed:
-		return l.explain(outcome.ClosedError{}, session, 0)
+		return outcome.ClosedError{}
 	case l.sessionID() != session:
-		return l.explain(outcome.ErrSessionEnded, session, 0)
+		return outcome.ErrSessionEnded
 	case !ok || !now.Before(until.Add(-margin)): // a contact can still help
-		return l.explain(outcome.ErrSuspended, session, margin)
+		return outcome.ErrSuspended
 	}
 	return nil
 }
@@ -309,6 +310,7 @@ func (l *Ledger) Suspended() []Notice {
 func (l *Ledger) notices(counts func(*tracked, error) bool) (all []Notice) {
 	for _, t := range l.ephemerals {
 		if cause := l.judge(t.session, t.margin); cause != nil && counts(t, cause) {
+			cause = l.explain(cause, t.session, t.margin)
 			all = append(all, Notice{t.Ephemeral, cause})
 		}
 	}

@@ -76,6 +76,21 @@ func TestALossIsNoticedAtItsTime(t *testing.T) {
 	})
 }
 
+// Most of the time a waiter has no proof of its session, and each tick of the heartbeat
+// asks for its notices.
+func TestAWaiterWithoutProofCostsNoAllocations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := opened()
+		contact(l)
+		l.Track("/waits", 1, &znode{"waits"})
+		time.Sleep(timeout)
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			l.Ended()
+			l.Suspended()
+		}))
+	})
+}
+
 func TestTheEndOfASessionAndOfAConnection(t *testing.T) {
 	l, session := opened()
 	a, b := &znode{"a"}, &znode{"b"}
