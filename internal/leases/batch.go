@@ -290,8 +290,8 @@ func (b *batch) watchOwn() {
 	}
 }
 
-// Commit implements wait.Goal: it holds the znodes. If they are the last in the
-// directory, its pzxid is a token for all of them.
+// Commit implements wait.Goal: it holds the znodes, and once it has all, their MaxHold
+// begins. If they are the last in the directory, its pzxid is a token for all of them.
 func (b *batch) Commit(ctx context.Context) error {
 	last := b.last.queue[len(b.last.queue)-len(b.nodes):]
 	ours := !slices.ContainsFunc(last, func(m seqname.Name) bool {
@@ -309,12 +309,14 @@ func (b *batch) Commit(ctx context.Context) error {
 		if err := n.Hold(); err != nil {
 			return err
 		}
-		n.ExpireLater()
 	}
 	// Lost since the list was asked for: others may have come through it, with greater
 	// tokens.
 	if b.Gate.Ended().Err() != nil {
 		return znode.ErrEnded
+	}
+	for _, n := range b.nodes {
+		n.ExpireLater()
 	}
 	return nil
 }

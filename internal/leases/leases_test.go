@@ -203,6 +203,31 @@ func TestTheTokensOfABatchAreBelowThoseBehind(t *testing.T) {
 	})
 }
 
+// A readingConn takes a second to read a znode with a watch.
+type readingConn struct{ zkconn.Client }
+
+func (c readingConn) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
+	defer time.Sleep(time.Second)
+	return c.Client.GetW(path)
+}
+
+// However long the tokens take, the longest hold counts from the grant, for each lease.
+func TestTheLongestHoldOfABatchCountsFromItsGrant(t *testing.T) {
+	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
+		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
+		us.Remove(us.Occupy()) // the directory is there
+		gate := enterGate(t, us.S)
+		conn := readingConn{&listingConn{Conn: us.Conn, do: func() { other.Occupy() }}}
+		r := request(gate, 2, fixed(3))
+		r.Spec.MaxHold = 2 * time.Second
+		nodes, err := leases.Enter(bounded(t), connOf(t, conn), r)
+		require.NoError(t, err)
+		for _, n := range nodes {
+			require.Equal(t, r.Spec.MaxHold, time.Until(n.Until()))
+		}
+	})
+}
+
 // A gate of another session than the connection's can be gone already.
 func TestABatchWithAGateOfAnotherSession(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
