@@ -238,20 +238,23 @@ func (c *cohort) list(
 func (c *cohort) beginListLocked(q *Queue, sync bool) *calls.Pending[listed] {
 	s, epoch := c.key.s, c.epoch()
 	stamp := c.order.Asking(epoch, false)
-	c.stamp = stamp
-	c.listing = calls.Start(s, func() (listed, error) {
+	var list *calls.Pending[listed]
+	list = calls.Start(s, func() (listed, error) {
 		if sync {
 			if err := s.Sync(q.Dir); err != nil {
 				return listed{}, err
 			}
 			c.mu.Lock()
 			stamp = c.order.Asking(epoch, true)
-			c.stamp = stamp
+			if c.listing == list { // no later one was sent meanwhile
+				c.stamp = stamp
+			}
 			c.mu.Unlock()
 		}
 		return c.report(q, q.children(s, stamp, epoch))
 	})
-	return c.listing
+	c.listing, c.stamp = list, stamp
+	return list
 }
 
 // report tells what a list has shown, and ends the Members that the list should have
