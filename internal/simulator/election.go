@@ -114,12 +114,13 @@ func (c *campaign) lead(ctx context.Context, term *recipes.Hold) error {
 	c.endLast(true)
 	p := &c.parts[0]
 	p.grant = grant{
-		node: term.Path(), token: term.FencingToken(), lost: term.Lost(), hold: term,
+		node: term.Path(), token: term.FencingToken(), lost: term.Lost(), of: term,
+		hold: term,
 	}
 	c.p.w.Recorder.Grant(Event{
 		ID: p.id, Path: p.path, Mode: p.mode, Token: p.token, Node: p.node,
 		Session: c.on.client.SessionID(),
-	}, p.lost)
+	}, p.of)
 	c.pass()
 	if c.terms > 0 { // else the error that was to end Run came behind a loss
 		c.hold(c.parts)

@@ -2,11 +2,14 @@ package simulator
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // A Kind is what an Event tells.
@@ -125,7 +128,7 @@ type Event struct {
 	Version int64 `json:"version,omitempty"`
 	// Of Called and Releasing: when the call was to end, 0 for never; see CheckPrompt.
 	Bound   time.Duration `json:"bound,omitempty"`
-	Outcome Outcome       `json:"outcome,omitempty"` // of Failed and Released
+	Outcome Outcome       `json:"outcome,omitempty"` // of Failed, Lost, Released
 	Wire
 	Text string `json:"text,omitempty"` // an error, or a note
 }
@@ -216,8 +219,14 @@ type Recorder struct {
 // A held acquisition was granted, and its loss not recorded nor its release ended.
 type held struct {
 	path string
-	lost <-chan struct{}
+	hold Holding
 	over chan struct{} // closed when it is not held any more
+}
+
+// A Holding is what can be lost: a [recipes.Hold], a [recipes.Lease].
+type Holding interface {
+	Lost() <-chan struct{}
+	Err() error
 }
 
 // NewRecorder returns a Recorder whose events have the times that clock tells; nil is the
@@ -260,16 +269,16 @@ func (e Event) begins() bool {
 
 // Grant takes the event of an acquisition that was granted, and waits beside the caller
 // for its loss.
-func (r *Recorder) Grant(e Event, lost <-chan struct{}) {
+func (r *Recorder) Grant(e Event, hold Holding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.Kind = Granted
 	r.recordLocked(e)
-	h := &held{path: e.Path, lost: lost, over: make(chan struct{})}
+	h := &held{path: e.Path, hold: hold, over: make(chan struct{})}
 	r.held[e.ID] = h
 	r.watchers.Go(func() {
 		select {
-		case <-lost:
+		case <-hold.Lost():
 		case <-h.over:
 			return
 		}
@@ -304,13 +313,18 @@ func (r *Recorder) appendLocked(e Event) (taken <-chan struct{}) {
 func (r *Recorder) sweepLocked(at time.Duration) {
 	var lost []ID
 	for id, h := range r.held {
-		if isClosed(h.lost) {
+		if isClosed(h.hold.Lost()) {
 			lost = append(lost, id)
 		}
 	}
 	slices.SortFunc(lost, ID.compare) // a seed gives the same history each time
 	for _, id := range lost {
-		r.appendLocked(Event{At: at, Kind: Lost, ID: id, Path: r.held[id].path})
+		h := r.held[id]
+		e := Event{At: at, Kind: Lost, ID: id, Path: h.path}
+		if errors.Is(h.hold.Err(), zk.ErrConnectionClosed) {
+			e.Outcome = Closed
+		}
+		r.appendLocked(e)
 		r.endLocked(id)
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
 	"github.com/zkrecipes/recipes/internal/simulator"
 )
 
@@ -94,22 +96,50 @@ func kindsOf(h simulator.History) (kinds []string) {
 	return kinds
 }
 
+// A losableHold is lost when it is closed.
+type losableHold chan struct{}
+
+func (l losableHold) Lost() <-chan struct{} { return l }
+func (losableHold) Err() error              { return nil }
+
 // A loss that was told before somebody else's grant must stand before it, also if the
 // goroutine that waits for it has not run.
 func TestRecorderNotesALossBeforeTheGrantThatFollowsIt(t *testing.T) {
 	r := simulator.NewRecorder(nil)
-	lost := make(chan struct{})
+	lost := make(losableHold)
 	r.Grant(simulator.Event{ID: simulator.ID{Worker: 1}, Path: "/p"}, lost)
 	close(lost)
-	r.Grant(simulator.Event{ID: simulator.ID{Worker: 2}, Path: "/p"}, make(chan struct{}))
+	r.Grant(simulator.Event{ID: simulator.ID{Worker: 2}, Path: "/p"}, make(losableHold))
 	r.Close()
 	require.Equal(t, []string{"granted 1", "lost 1", "granted 2"}, kindsOf(r.History()))
+}
+
+// A closedHold is lost since its client was closed.
+type closedHold struct{ losableHold }
+
+func (closedHold) Err() error { return fmt.Errorf("lost: %w", zk.ErrConnectionClosed) }
+
+func TestRecorderTellsWhatACloseHasEnded(t *testing.T) {
+	r := simulator.NewRecorder(nil)
+	over := make(losableHold)
+	close(over)
+	r.Grant(simulator.Event{ID: simulator.ID{Worker: 1}}, over)
+	r.Grant(simulator.Event{ID: simulator.ID{Worker: 2}}, closedHold{over})
+	r.Record(simulator.Event{Kind: simulator.Note}) // what is lost by then stands before it
+	r.Close()
+	outcomes := map[int]simulator.Outcome{}
+	for _, e := range r.History() {
+		if e.Kind == simulator.Lost {
+			outcomes[e.Worker] = e.Outcome
+		}
+	}
+	require.Equal(t, map[int]simulator.Outcome{1: "", 2: simulator.Closed}, outcomes)
 }
 
 func TestRecorderNotesALossOnceAndNoneAfterTheRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := simulator.NewRecorder(nil)
-		first, second := make(chan struct{}), make(chan struct{})
+		first, second := make(losableHold), make(losableHold)
 		one, two := simulator.ID{Worker: 1}, simulator.ID{Worker: 2}
 		r.Grant(simulator.Event{ID: one, Path: "/p"}, first)
 		r.Grant(simulator.Event{ID: two, Path: "/q"}, second)
@@ -173,7 +203,7 @@ func TestARecorderWaitsForTheJudge(t *testing.T) {
 		require.NoError(t, err)
 		began := time.Now()
 		record := world.Recorder.Record
-		lost := make(chan struct{})
+		lost := make(losableHold)
 		record(simulator.Event{Kind: simulator.Called})
 		require.Equal(t, time.Second, time.Since(began))
 		world.Recorder.Grant(simulator.Event{}, lost)

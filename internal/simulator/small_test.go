@@ -114,7 +114,7 @@ func (s *small) wants(owner int) {
 			ID: idOf(owner), Path: traced.Paths[0], Mode: simulator.Exclusive,
 			Token: hold.FencingToken(), Node: hold.Path(),
 			Session: s.conns[connOf(owner)].SessionID(),
-		}, hold.Lost())
+		}, hold)
 	}()
 	settle()
 }

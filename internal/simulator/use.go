@@ -225,7 +225,7 @@ func (u *use) granted(s side, parts []part) {
 			ID: p.id, Path: p.path, Mode: p.mode, Under: p.under, Token: p.token,
 			Node: p.node, Session: cmp.Or(p.inSession, session),
 			Cached: u.v.cached, Margin: u.margin(),
-		}, p.lost)
+		}, p.of)
 	}
 	u.pass()
 }

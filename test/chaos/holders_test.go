@@ -108,16 +108,13 @@ func (h *longHolders) hold(
 		}
 		return nil
 	}
-	lost := closedChannel
-	if h := lock.Hold(ctx); h != nil {
-		e.Token, e.Node, e.Session = h.FencingToken(), h.Path(), sessionID()
-		lost = h.Lost()
-	}
-	h.rec.Grant(e, lost)
+	held := lock.Hold(ctx)
+	e.Token, e.Node, e.Session = held.FencingToken(), held.Path(), sessionID()
+	h.rec.Grant(e, held)
 	h.count(id.Worker, 1)
 	defer h.count(id.Worker, -1)
 	select {
-	case <-lost:
+	case <-held.Lost():
 	case <-time.After(hold):
 	case <-h.stopping.Done():
 	}
@@ -135,12 +132,6 @@ func (h *longHolders) hold(
 	}
 	return nil
 }
-
-var closedChannel = func() <-chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
-}()
 
 func (h *longHolders) count(worker, more int) {
 	h.mu.Lock()

@@ -119,7 +119,8 @@ func (r *Report) Text() string {
 		r.Rounds, r.Hosts, r.Workers, r.Session)
 	line("", "acquisitions: %d, fenced writes: %d accepted, %d rejected",
 		r.Counts.Acquired, r.Counts.Written, r.Counts.Refused)
-	line("", "faults: %d, holds lost: %d", r.Counts.Faults, r.Counts.Lost)
+	line("", "faults: %d, holds lost: %d, holds ended by closing clients: %d",
+		r.Counts.Faults, r.Counts.Lost, r.Counts.Closed)
 	line("the judge", "late by %v at worst, seed %d", round3(r.Late), r.Seed)
 	for i, why := range r.Skipped {
 		if i == findingsShown {

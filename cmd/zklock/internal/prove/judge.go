@@ -28,6 +28,7 @@ type judge struct {
 type counts struct {
 	Acquired int `json:"acquired"`
 	Lost     int `json:"lost"`
+	Closed   int `json:"closed"` // holds that a worker ended as it closed its client
 	Written  int `json:"written"`
 	Refused  int `json:"rejected"`
 	Faults   int `json:"faults"`
@@ -59,7 +60,11 @@ func (c *counts) add(e simulator.Event) {
 	case simulator.Granted:
 		c.Acquired++
 	case simulator.Lost:
-		c.Lost++
+		if e.Outcome == simulator.Closed {
+			c.Closed++
+		} else {
+			c.Lost++
+		}
 	case simulator.Written:
 		c.Written++
 	case simulator.Refused:
@@ -70,6 +75,7 @@ func (c *counts) add(e simulator.Event) {
 func (c *counts) sum(other counts) {
 	c.Acquired += other.Acquired
 	c.Lost += other.Lost
+	c.Closed += other.Closed
 	c.Written += other.Written
 	c.Refused += other.Refused
 	c.Faults += other.Faults

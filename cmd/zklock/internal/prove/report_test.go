@@ -92,6 +92,18 @@ func TestTheExcerptIsShort(t *testing.T) {
 	require.Less(t, strings.Count(r.Text(), "\n"), 60)
 }
 
+// Who reads that holds were lost looks for a fault: what ended as a worker closed its
+// client, which is part of its work, is another number.
+func TestTheReportTellsLossesFromCloses(t *testing.T) {
+	t.Parallel()
+	h := acquired(1, "/r/0/mutex-1", 1, ms, 2*ms)
+	for _, outcome := range []simulator.Outcome{"", simulator.Closed, simulator.Closed} {
+		h = append(h, simulator.Event{Kind: simulator.Lost, Outcome: outcome})
+	}
+	require.Contains(t, reportOn(roundOf(0), h).Text(),
+		"faults: 0, holds lost: 1, holds ended by closing clients: 2\n")
+}
+
 // Each row of the page's table of checks finds what breaks it, and finds nothing in the
 // same history without that.
 func TestEachCheckOfThePage(t *testing.T) {
