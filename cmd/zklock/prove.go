@@ -27,8 +27,8 @@ const aboutProve = `It starts worker processes that use every kind of lock below
 its own, cuts, stalls, delays and resets their connections, suspends and kills them, and
 checks what they saw: at most one owner, by writes that ZooKeeper itself rejects from
 anybody else, and by this process, which sees each grant, release and loss; the order of
-arrival; tokens that grow; losses in time; nothing left behind. Then it tells what it
-measured of the ensemble, and which session timeout to choose.
+arrival; tokens that grow; losses in time; nothing left behind; clocks that run alike.
+Then it tells what it measured of the ensemble, and which session timeout to choose.
 
 It harms nobody else: all faults are of its own connections and processes, and all znodes
 below --root, which it deletes at the end. It sends at most --rate requests a second, next
