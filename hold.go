@@ -251,8 +251,7 @@ func (h *Hold) end() (_ leaving, ok bool) {
 	last, ok := true, true // of a lease: it has no owner, and shares nothing
 	if h.book != nil {
 		h.book.mu.Lock()
-		last, ok = h.book.lock.takeLocked(h)
-		h.book.leftLocked(h.stay)
+		last, ok = h.book.takeLocked(h)
 		h.book.mu.Unlock()
 	}
 	if !ok || !h.markEnded() {

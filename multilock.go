@@ -59,7 +59,6 @@ func NewInterProcessMultiLock(
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	const op = "recipes: NewInterProcessMultiLockOf"
 	m := &multiLock{locks: slices.Clone(locks)}
-	m.lock = m
 	if len(locks) == 0 {
 		m.bad = errors.New(op + ": locks is empty")
 	}
@@ -291,9 +290,6 @@ func (m *multiLock) youngest(c caller) *Hold {
 	}
 	return nil
 }
-
-// stayLocked implements book's lock: the members can be those of several owners.
-func (m *multiLock) stayLocked(owner) *stay { return nil }
 
 // Release implements InterProcessLock. It releases what the acquisition has of each
 // member, even if some fail, and returns all errors joined. It starts with the last, and

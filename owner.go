@@ -36,27 +36,21 @@ func aNewOwner() owner { return owner{identity: new(identity)} }
 type stay struct {
 	who  owner
 	over atomic.Bool // set with the mutex of the lock's book held
+
+	// Guarded by that mutex.
+	owned [2]*ownership // by side, of a reentrant lock
+	n     int           // ownerships; of a lease lock records, and calls under way
 }
 
-// A book guards the records of one lock. The two sides of a read/write lock share it: an
+// A book has the records of one lock. The two sides of a read/write lock share it: an
 // owner is the same on both. No two books are locked at once, nor two shares.
 type book struct {
-	mu   sync.Mutex // guards the records; not held across a call to ZooKeeper
-	lock interface {
-		// stayLocked is the one that an owner is in; nil: it has nothing.
-		stayLocked(who owner) *stay
-		// takeLocked takes h's record off, if it was not before (ok). The last one of its
-		// owner also ends what that has: its znode is the caller's to delete.
-		takeLocked(h *Hold) (last, ok bool)
-	}
-
-	held records // of a lock that keeps all in one list; guarded by mu
+	mu    sync.Mutex // guards what follows; not held across a call to ZooKeeper
+	stays map[owner]*stay
+	held  []*Hold // of a lease lock or a multi lock: no two share a grant
 }
 
-// takeLocked implements lock for such a lock: no two records share a grant.
-func (b *book) takeLocked(h *Hold) (last, ok bool) { return true, b.held.take(h) }
-
-// all returns the records of such a lock.
+// all returns what is held.
 func (b *book) all() []*Hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,34 +58,51 @@ func (b *book) all() []*Hold {
 }
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
-// already, or a new one, at memory. If a ctx named its owner, that is to do so at the
-// release, too.
+// already, or a new one, at memory. It counts one more of what leftLocked ends.
 func (b *book) beginLocked(who named, memory *stay) *stay {
-	here := b.lock.stayLocked(who.owner)
+	here := b.stays[who.owner]
 	if here == nil {
 		here = memory
 		here.who = who.owner
+		b.stays[who.owner] = here
 	}
-	if who.by != nil {
-		who.by.include(b, here)
-	}
+	here.n++
+	who.include(here)
 	return here
 }
 
-// leftLocked ends a stay if its owner has nothing left; nil: of what is nobody's.
+// leftLocked ends a stay if its owner has nothing left.
 func (b *book) leftLocked(of *stay) {
-	if of != nil && b.lock.stayLocked(of.who) == nil {
+	if of.n--; of.n == 0 {
 		of.over.Store(true)
+		delete(b.stays, of.who)
 	}
 }
 
-// records are those of a lock, or of an owner, the youngest last. Its lock's mutex guards
-// them.
-type records []*Hold
+// takeLocked takes h's record off, if it was not before (ok). If it was the last one that
+// had its grant, the znode is the caller's to delete.
+func (b *book) takeLocked(h *Hold) (last, ok bool) {
+	last, ok = true, take(&b.held, h)
+	if h.stay == nil { // a multi lock's
+		return last, ok
+	}
+	for side, o := range h.stay.owned {
+		if o == nil || !take(&o.records, h) {
+			continue
+		}
+		if last, ok = len(o.records) == 0, true; last {
+			h.stay.owned[side] = nil
+		}
+	}
+	if last && ok {
+		b.leftLocked(h.stay)
+	}
+	return last, ok
+}
 
-// take takes one off; false: it was off before.
-func (all *records) take(h *Hold) bool {
-	at := slices.Index(*all, h)
+// take takes one off a list; false: it was off before.
+func take[T comparable](all *[]T, one T) bool {
+	at := slices.Index(*all, one)
 	if at >= 0 {
 		*all = slices.Delete(*all, at, at+1)
 	}
@@ -243,6 +254,14 @@ type named struct {
 	owner owner
 	book  *book
 	by    *share
+}
+
+// include makes a stay there one that the share lasts for: if a ctx named the owner of what
+// it acquires, it is to do so at the release, too.
+func (n named) include(of *stay) {
+	if n.by != nil {
+		n.by.include(n.book, of)
+	}
 }
 
 func (n named) unlock() {

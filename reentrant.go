@@ -26,10 +26,10 @@ type reentrant struct {
 	revocable chan struct{}     // closed by the first MakeRevocable
 
 	book     *book
-	writer   *reentrant           // of a read lock: the write lock; else nil
-	reader   *reentrant           // of a write lock: the read lock; else nil
-	owners   map[owner]*ownership // guarded by book.mu
-	listener func()               // guarded by book.mu
+	side     int        // of the book: 1 of a write lock, else 0
+	writer   *reentrant // of a read lock: the write lock; else nil
+	reader   *reentrant // of a write lock: the read lock; else nil
+	listener func()     // guarded by book.mu
 }
 
 // An ownership is what an owner has of the lock: an Acquire under way, then a grant, and
@@ -43,7 +43,7 @@ type ownership struct {
 
 	// Guarded by book.mu.
 	grant         *grant // nil while the first Acquire is under way
-	records       records
+	records       []*Hold
 	settled       chan struct{} // closed when the first Acquire ends; nil: nobody waits
 	listening     int32         // calls of the listener that run
 	revokePending bool          // the lock was asked back, and no listener called for it
@@ -60,16 +60,14 @@ type ownership struct {
 func newReentrant(
 	conn Conn, s settings, recipe string, queue *seqnode.Queue,
 ) *reentrant {
-	r := &reentrant{
+	return &reentrant{
 		conn: conn, path: queue.Dir, config: s.sessionConfig(conn),
 		steps: &steps{
 			recipe: recipe, path: queue.Dir, conn: conn, observer: s.lockObserver(),
 		},
 		queue: queue, keep: s.keep,
-		revocable: make(chan struct{}), owners: map[owner]*ownership{},
+		revocable: make(chan struct{}), book: &book{stays: map[owner]*stay{}},
 	}
-	r.book = &book{lock: r}
-	return r
 }
 
 // where implements core.
@@ -80,30 +78,21 @@ func (r *reentrant) where() string {
 	return r.path
 }
 
-// stayLocked implements book's lock, for both sides of a read/write lock: the book is
-// the reader's.
-func (r *reentrant) stayLocked(who owner) *stay {
-	for side := r; side != nil; side = side.writer {
-		if o := side.owners[who]; o != nil {
-			return o.stay
-		}
+// ownedLocked returns what an owner has of the lock; nil: nothing.
+func (r *reentrant) ownedLocked(who owner) *ownership {
+	if here := r.book.stays[who]; here != nil {
+		return here.owned[r.side]
 	}
 	return nil
 }
 
-// takeLocked implements book's lock, likewise.
-func (r *reentrant) takeLocked(h *Hold) (last, ok bool) {
-	for side := r; side != nil; side = side.writer {
-		o := side.owners[h.stay.who]
-		if o == nil || !o.records.take(h) {
-			continue
+// eachLocked yields what each owner has of the lock.
+func (r *reentrant) eachLocked(yield func(o *ownership) bool) {
+	for _, here := range r.book.stays {
+		if o := here.owned[r.side]; o != nil && !yield(o) {
+			return
 		}
-		if last = len(o.records) == 0; last {
-			delete(side.owners, o.stay.who)
-		}
-		return last, true
 	}
-	return false, false
 }
 
 // acquire implements core. Its ctx ends with the bound; that of the call (a.ctx) is what
@@ -179,7 +168,7 @@ func (o *ownership) isObserving() bool {
 // isObserving tells that of an Acquire of an owner, if there is one.
 func (r *reentrant) isObserving(who owner) bool {
 	r.book.mu.Lock()
-	o := r.owners[who]
+	o := r.ownedLocked(who)
 	r.book.mu.Unlock()
 	return o != nil && o.isObserving()
 }
@@ -213,13 +202,13 @@ func (r *reentrant) claimOnce(
 ) (hold *Hold, o *ownership, mine bool, err error) {
 	who := a.lock(r.book)
 	defer who.unlock()
-	if o = r.owners[who.owner]; o == nil {
+	if o = r.ownedLocked(who.owner); o == nil {
 		o = &ownership{lock: r}
 		o.stay = r.book.beginLocked(who, &o.made.stay)
-		r.owners[who.owner] = o
+		o.stay.owned[r.side] = o
 		return nil, o, true, nil
 	}
-	r.book.beginLocked(who, nil) // its stay has begun
+	who.include(o.stay)
 	switch {
 	case o.grant == nil:
 		if o.settled == nil {
@@ -288,7 +277,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	if on == nil {
-		delete(r.owners, o.stay.who)
+		o.stay.owned[r.side] = nil
 		r.book.leftLocked(o.stay)
 	} else {
 		o.grant = o.made.grant.restOn(on, o.attempt.steps)
@@ -306,7 +295,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 func (r *reentrant) youngest(c caller) *Hold {
 	who := c.lock(r.book)
 	defer who.unlock()
-	if o := r.owners[who.owner]; o != nil && o.grant != nil {
+	if o := r.ownedLocked(who.owner); o != nil && o.grant != nil {
 		return o.records[len(o.records)-1]
 	}
 	return nil
@@ -316,7 +305,7 @@ func (r *reentrant) youngest(c caller) *Hold {
 func (r *reentrant) all() (holds []*Hold) {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
-	for _, o := range r.owners {
+	for o := range r.eachLocked {
 		holds = append(holds, o.records...)
 	}
 	return holds
@@ -326,7 +315,7 @@ func (r *reentrant) all() (holds []*Hold) {
 func (r *reentrant) held(who owner) *grant {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
-	if o := r.owners[who]; o != nil && o.grant != nil && o.grant.err() == nil {
+	if o := r.ownedLocked(who); o != nil && o.grant != nil && o.grant.err() == nil {
 		return o.grant
 	}
 	return nil
