@@ -60,9 +60,9 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 
 // begin returns the stay of a call that is not granted yet.
 func (m *leaseLock) begin(c caller) *stay {
-	who := c.lock(&m.book)
-	defer who.unlock()
-	return m.beginLocked(who, new(stay))
+	who, by := c.lock(&m.book)
+	defer m.unlock(by)
+	return m.beginLocked(who, by, new(stay))
 }
 
 func (m *leaseLock) stopWaiting(of *stay) {
@@ -76,7 +76,7 @@ func (m *leaseLock) stopWaiting(of *stay) {
 func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 	h := leases[0]
 	if len(leases) > 1 {
-		h = &Hold{grant: joinGrants(leases)}
+		h = join(leases)
 	}
 	h.book, h.stay = &m.book, of
 	m.mu.Lock()
@@ -96,10 +96,10 @@ func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 // nothing is. Once passed on, a lost one is its owner's alone, and where there is no room
 // for two all that were passed on are lost.
 func (m *leaseLock) youngest(c caller) *Hold {
-	who := c.lock(&m.book)
-	defer who.unlock()
+	who, by := c.lock(&m.book)
+	defer m.unlock(by)
 	for _, h := range slices.Backward(m.held) {
-		if h.stay.who == who.owner {
+		if h.stay.who == who {
 			return h
 		}
 	}

@@ -148,7 +148,7 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 			}
 		}()
 	}
-	a.unnamed() // to the members it is the same owner, if it is none yet
+	a.at(&m.book) // asks for the goroutine, if that is the owner, once for all members
 	if h := m.youngest(a.caller); h != nil && h.Err() != nil {
 		return nil, fmt.Errorf("recipes: acquire a multi lock: %w", h.Err())
 	}
@@ -206,8 +206,8 @@ func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, er
 			return members, nil, err
 		}
 		members = append(members, member)
-		if a.fresh { // the observers' ctx names the new owner, as at one lock
-			a.ctx = withShares(a.ctx, member.shares())
+		if a.self.identity != 0 { // the observers' ctx names the new owner
+			a.ctx = withStays(a.ctx, member.stays()...)
 		}
 	}
 	return members, endedOf(members), nil
@@ -271,10 +271,8 @@ func (e notGivenBack) Unwrap() error { return e.error }
 
 // record makes the record that owns members.
 func (m *multiLock) record(members []*Hold) *Hold {
-	h := &Hold{grant: joinGrants(members), book: &m.book}
-	for _, member := range members {
-		member.ownedBy(h)
-	}
+	h := join(members)
+	h.book = &m.book
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held = append(m.held, h)

@@ -116,10 +116,10 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 		return hold, err
 	}
 	call := a.ctx
-	if a.fresh && r.steps.observer != nil {
+	if a.self.identity != 0 && r.steps.observer != nil {
 		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
 		// it: if the observer acquires the lock, it does so as that owner.
-		call = withShares(call, []*share{shareOf(r.book, o.stay)})
+		call = withStays(call, o.stay)
 	}
 	o.attempt = newAttempt(call, r.steps)
 	defer func() { o.attempt.call = nil }() // which the ownership would keep
@@ -200,15 +200,15 @@ var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine
 func (r *reentrant) claimOnce(
 	a acquisition,
 ) (hold *Hold, o *ownership, mine bool, err error) {
-	who := a.lock(r.book)
-	defer who.unlock()
-	if o = r.ownedLocked(who.owner); o == nil {
+	who, by := a.lock(r.book)
+	defer r.book.unlock(by)
+	if o = r.ownedLocked(who); o == nil {
 		o = &ownership{lock: r}
-		o.stay = r.book.beginLocked(who, &o.made.stay)
+		o.stay = r.book.beginLocked(who, by, &o.made.stay)
 		o.stay.owned[r.side] = o
 		return nil, o, true, nil
 	}
-	who.include(o.stay)
+	by.include(o.stay)
 	switch {
 	case o.grant == nil:
 		if o.settled == nil {
@@ -293,9 +293,9 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 
 // youngest implements core.
 func (r *reentrant) youngest(c caller) *Hold {
-	who := c.lock(r.book)
-	defer who.unlock()
-	if o := r.ownedLocked(who.owner); o != nil && o.grant != nil {
+	who, by := c.lock(r.book)
+	defer r.book.unlock(by)
+	if o := r.ownedLocked(who); o != nil && o.grant != nil {
 		return o.records[len(o.records)-1]
 	}
 	return nil
