@@ -139,18 +139,16 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 // owner's has one: it waits for that.
 func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership, error) {
 	for {
-		hold, o, mine, err := r.claimOnce(a)
+		hold, o, settled, err := r.claimOnce(a)
 		switch {
-		case hold != nil || err != nil:
-			return hold, nil, err
-		case mine:
-			return nil, o, nil
+		case settled == nil:
+			return hold, o, err
 		case a.once:
 			return nil, nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
 		case o.isObserving():
 			return nil, nil, errObserving
 		}
-		if err := r.awaitSettled(ctx, o.settled); err != nil {
+		if err := r.awaitSettled(ctx, settled); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -195,18 +193,18 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
 var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine"}
 
-// claimOnce is claim without a wait: the ownership is the caller's to settle (mine), or
-// another goroutine's.
+// claimOnce is claim without a wait. If it returns settled, the ownership is another
+// goroutine's, which closes that.
 func (r *reentrant) claimOnce(
 	a acquisition,
-) (hold *Hold, o *ownership, mine bool, err error) {
+) (hold *Hold, o *ownership, settled <-chan struct{}, err error) {
 	who, by := a.lock(r.book)
 	defer r.book.unlock(by)
 	if o = r.ownedLocked(who); o == nil {
 		o = &ownership{lock: r}
 		o.stay = r.book.beginLocked(who, by, &o.made.stay)
 		o.stay.owned[r.side] = o
-		return nil, o, true, nil
+		return nil, o, nil, nil
 	}
 	by.include(o.stay)
 	switch {
@@ -214,11 +212,11 @@ func (r *reentrant) claimOnce(
 		if o.settled == nil {
 			o.settled = make(chan struct{})
 		}
-		return nil, o, false, nil
+		return nil, o, o.settled, nil
 	case o.grant.err() != nil:
-		return nil, nil, false, o.grant.err()
+		return nil, nil, nil, o.grant.err()
 	}
-	return o.recordLocked(new(Hold)), nil, false, nil
+	return o.recordLocked(new(Hold)), nil, nil, nil
 }
 
 // recordLocked makes h, which is new, the record of one more acquisition.
