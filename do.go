@@ -82,7 +82,8 @@ func Do(
 	if hold.isReleased() {
 		return fmt.Errorf("recipes: Do: %w", errReleasedAtOnce)
 	}
-	return fn(hold.context(ctx).Context, hold)
+	within, _ := hold.context(ctx)
+	return fn(within, hold)
 }
 
 // Acquire acquires lock and returns the hold, which [Hold.Release] releases, on any
@@ -101,7 +102,7 @@ func Acquire(
 	if err != nil {
 		return nil, err
 	}
-	a.fresh = true
+	a.self = aNewOwner()
 	hold, err := lock.core().acquire(a)
 	if err != nil {
 		return nil, err

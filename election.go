@@ -17,7 +17,7 @@ import (
 // the candidate, whoever calls: leading is to hold it, and a term is a hold.
 type election struct {
 	lock      *reentrant
-	candidate naming
+	candidate owner
 }
 
 // newElection makes a candidate whose znodes have the given name.
@@ -35,7 +35,7 @@ func newElection(conn Conn, path, recipe, kind string, opts []Option) (*election
 	queue := settings.queue(path, kind, []string{kind}, everybody)
 	return &election{
 		lock:      newReentrant(conn, settings, recipe, queue),
-		candidate: naming{all: aNewOwner()},
+		candidate: aNewOwner(),
 	}, nil
 }
 
@@ -48,7 +48,7 @@ func (e *election) where() string {
 }
 
 // as is the candidate, whoever calls.
-func (e *election) as() caller { return caller{naming: &e.candidate} }
+func (e *election) as() caller { return caller{self: e.candidate} }
 
 // elect joins the queue and waits until the candidate leads.
 func (e *election) elect(ctx context.Context) (*Hold, error) {
@@ -76,7 +76,7 @@ func (e *election) term() *Hold { return e.lock.youngest(e.as()) }
 
 // leads tells whether the candidate leads, as far as this process knows.
 func (e *election) leads() bool {
-	return e != nil && e.lock.held(e.candidate.all) != nil
+	return e != nil && e.lock.held(e.candidate) != nil
 }
 
 // Participants is LeaderSelector.Participants.

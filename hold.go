@@ -31,18 +31,26 @@ type Hold struct {
 	book *book
 	stay *stay
 
-	mu    sync.Mutex // guards what follows
-	until int64      // Until at its release, in Unix nanoseconds; 0: it was not released
-	above *Hold      // the multi lock's that owns it; nil: none
-	ctxs  *heldContext
+	// It was released, not lost, while other holds shared its grant: a later loss is
+	// theirs. Set at its release.
+	passedOn atomic.Bool
+
+	mu         sync.Mutex // guards what follows
+	until      int64      // Until at its release, in Unix nanoseconds; 0: not released
+	dependents []*dependent
+}
+
+// A dependent ends with a hold: a ctx of Context, or the hold of a multi lock.
+type dependent struct {
+	end     func()
+	notLost func() bool // ends what calls end at the loss
 }
 
 // A grant is what the holds of one owner share: a znode, or the grants of several locks.
 type grant struct {
 	token int64
-	// lost is done, with the cause, when the lock is lost. That ends the ctxs of Context
-	// and the joint grants that it is part of, and tells the observer, each on another
-	// goroutine and in no order.
+	// lost is done, with the cause, when the lock is lost. That ends the dependents of
+	// its holds, and tells the observer, each on another goroutine and in no order.
 	lost context.Context
 
 	*joint // of several locks; nil of one
@@ -60,31 +68,23 @@ type grant struct {
 type joint struct {
 	members []*Hold // the holds that its hold owns
 	lose    context.CancelCauseFunc
-	stops   []func() bool // what watches for the loss of each
-	passed  []atomic.Bool // which were released, while others hold on what they had
 }
 
-// joinGrants returns the grant that the members' are together: lost when one of them is,
-// with the greatest token and the path of the last.
-func joinGrants(members []*Hold) *grant {
+// join returns a hold that owns members: lost when one of them is, with the greatest
+// token and the path of the last.
+func join(members []*Hold) *Hold {
 	lost, lose := context.WithCancelCause(context.Background())
-	all := &grant{lost: lost, joint: &joint{
-		members: members, lose: lose, passed: make([]atomic.Bool, len(members)),
-	}}
+	all := &Hold{grant: &grant{lost: lost, joint: &joint{members, lose}}}
 	for _, m := range members {
 		all.token = max(all.token, m.token)
-		all.stops = append(all.stops,
-			context.AfterFunc(m.lost, func() { lose(m.err()) }))
+		m.keep(func() {
+			if m.err() != nil {
+				_ = all.err() // makes that the loss of all
+			}
+			all.endContexts()
+		})
 	}
 	return all
-}
-
-// pass takes out a member that has ended while other holds share its grant: the loss of
-// that is not the joint's any more, and what watches for it is not needed.
-func (j *joint) pass(member *Hold) {
-	i := slices.Index(j.members, member)
-	j.passed[i].Store(true)
-	j.stops[i]()
 }
 
 // each returns the grants of single znodes in it.
@@ -126,11 +126,11 @@ func (g *grant) err() error {
 // err is why it was lost. The first caller that finds a member lost makes that the loss
 // of the joint.
 func (j *joint) err(lost context.Context) error {
-	for i, m := range j.members {
+	for _, m := range j.members {
 		if lost.Err() != nil {
 			break
 		}
-		if err := m.err(); err != nil && !j.passed[i].Load() {
+		if err := m.err(); err != nil && !m.passedOn.Load() {
 			j.lose(err)
 		}
 	}
@@ -251,11 +251,10 @@ func (h *Hold) end() (_ leaving, ok bool) {
 	last, ok := true, true // of a lease: it has no owner, and shares nothing
 	if h.book != nil {
 		h.book.mu.Lock()
-		last, ok = h.book.lock.takeLocked(h)
-		h.book.leftLocked(h.stay)
+		last, ok = h.book.takeLocked(h)
 		h.book.mu.Unlock()
 	}
-	if !ok || !h.markEnded() {
+	if !ok || !h.markEnded(last) {
 		return leaving{path: h.last().steps.path, err: errReleased}, false
 	}
 	// Before the znode is deleted: work under a ctx of Context is to stop before another
@@ -273,61 +272,55 @@ func (h *Hold) startLeaving(last bool) leaving {
 	}
 	path := h.steps.path
 	switch loss := h.err(); {
+	case h.passedOn.Load(): // the lock stays held
+		return leaving{}
 	case loss != nil && last:
 		h.node.Withdraw() // the znode of a lost one may be there still
 		fallthrough
 	case loss != nil:
 		return leaving{path: path, err: loss}
-	case !last: // other holds of the owner share the grant, so the lock stays held
-		h.passOn()
-		return leaving{}
 	}
 	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}
 }
 
-// markEnded marks h as ended, once.
-func (h *Hold) markEnded() (first bool) {
+// markEnded marks h as ended, once. last: no other hold shares its grant.
+func (h *Hold) markEnded(last bool) (first bool) {
 	until := h.Until()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if first = h.until == 0; first {
 		h.until = until.UnixNano()
+		h.passedOn.Store(!last && h.err() == nil)
 	}
 	return first
 }
 
-// endContexts ends the ctxs of Context, also those of what owns h: a multi lock is not
-// held any more without a member. The cause is a loss, if there is one: a caller that
-// releases because of it may be faster than what cancels the ctxs.
+// keep has end called at the release of h, and at its loss; at once if that was before.
+func (h *Hold) keep(end func()) *dependent {
+	d := &dependent{end: end, notLost: context.AfterFunc(h.lost, end)}
+	h.mu.Lock()
+	h.dependents = append(h.dependents, d)
+	h.mu.Unlock()
+	if h.err() != nil || h.isReleased() {
+		h.endContexts()
+	}
+	return d
+}
+
+// endContexts ends the ctxs of Context, also those of a multi lock's hold that owns h: it
+// is not held any more without a member. Where the parent of one panics, which is asked,
+// the others end all the same. The mutex is not held: a parent may use the hold.
 func (h *Hold) endContexts() {
 	h.mu.Lock()
-	ctxs, above := h.ctxs, h.above
-	h.ctxs = nil
+	all := h.dependents
+	h.dependents = nil
 	h.mu.Unlock()
-	if above != nil {
-		defer above.endContexts()
-	}
-	ctxs.endAll(cmp.Or(h.err(), errReleased))
-}
-
-// passOn tells what owns h, which has ended, that other holds share its grant.
-func (h *Hold) passOn() {
-	h.mu.Lock()
-	above := h.above
-	h.mu.Unlock()
-	if above != nil {
-		above.pass(h)
-	}
-}
-
-// ownedBy makes h one that a multi lock's hold owns. h may have ended by now, when passOn
-// knew of no owner.
-func (h *Hold) ownedBy(above *Hold) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.above = above; h.until != 0 {
-		above.pass(h)
-	}
+	fromLast(len(all), func(i int) {
+		if h.passedOn.Load() {
+			all[i].notLost() // else the grant would keep it
+		}
+		all[i].end()
+	})
 }
 
 // owned returns the holds that h owns, if it is a multi lock's.
@@ -341,35 +334,18 @@ func (h *Hold) owned() []*Hold {
 // isReleased tells whether h has ended, or a hold that it owns.
 func (h *Hold) isReleased() bool {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.isReleasedLocked()
+	ended := h.until != 0
+	h.mu.Unlock()
+	return ended || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
 }
 
-// isReleasedLocked is called with mu held, which comes before those of what h owns.
-func (h *Hold) isReleasedLocked() bool {
-	return h.until != 0 || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
-}
-
-// shares returns the owners of all that h has acquired, each with its locks.
-func (h *Hold) shares() (all []*share) {
-	for _, leaf := range h.leaves() {
-		at := slices.IndexFunc(all, func(s *share) bool { return s.who == leaf.stay.who })
-		if at < 0 {
-			all = append(all, shareOf(leaf.book, leaf.stay))
-		} else {
-			all[at].include(leaf.book, leaf.stay)
-		}
-	}
-	return all
-}
-
-// leaves returns the holds that have an owner: h, or those that it owns.
-func (h *Hold) leaves() (all []*Hold) {
+// stays returns those of all that h has acquired.
+func (h *Hold) stays() (all []*stay) {
 	if h.stay != nil {
-		return []*Hold{h}
+		return []*stay{h.stay}
 	}
 	for _, member := range h.owned() {
-		all = append(all, member.leaves()...)
+		all = append(all, member.stays()...)
 	}
 	return all
 }
@@ -507,82 +483,25 @@ func (h *Hold) Context(parent context.Context) context.Context {
 		end(errNoHold)
 		return ctx
 	}
-	c := h.context(parent)
-	context.AfterFunc(c.Context, func() { h.forget(c) }) // else a long hold would keep it
-	return c.Context
+	ctx, d := h.context(parent)
+	context.AfterFunc(ctx, func() { h.forget(d) }) // else a long hold would keep it
+	return ctx
 }
 
-// A heldContext is a ctx of Context, which the release ends.
-type heldContext struct {
-	context.Context
-	cancel     context.CancelCauseFunc
-	notLost    func() bool // ends what watches for the loss
-	prev, next *heldContext
+// context is Context for a ctx that h may keep until its release. The cause of its end is
+// the loss, if there is one: a caller that releases because of it may be faster than what
+// watches for it.
+func (h *Hold) context(parent context.Context) (context.Context, *dependent) {
+	ctx, cancel := context.WithCancelCause(withStays(parent, h.stays()...))
+	return ctx, h.keep(func() { cancel(cmp.Or(h.err(), errReleased)) })
 }
 
-// context is Context for a ctx that h may keep until its release.
-func (h *Hold) context(parent context.Context) *heldContext {
-	ctx, cancel := context.WithCancelCause(withShares(parent, h.shares()))
-	notLost := context.AfterFunc(h.lost, func() { cancel(h.err()) })
-	c := &heldContext{Context: ctx, cancel: cancel, notLost: notLost}
-	if over := h.keepContext(c); over != nil {
-		c.end(over)
-	}
-	return c
-}
-
-// keepContext keeps c for the release, unless that is over, or the lock is lost: over is
-// the cause. Nothing is cancelled with mu held, since that asks the ctx's parent.
-func (h *Hold) keepContext(c *heldContext) (over error) {
+// forget lets go of a ctx that is done.
+func (h *Hold) forget(d *dependent) {
+	d.notLost()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch err := h.err(); {
-	case err != nil:
-		return err
-	case h.isReleasedLocked():
-		return errReleased
-	}
-	if c.next = h.ctxs; c.next != nil {
-		c.next.prev = c
-	}
-	h.ctxs = c
-	return nil
-}
-
-// endAll ends c and those after it. Where the parent of one panics, which is asked, the
-// others end all the same.
-func (c *heldContext) endAll(cause error) {
-	defer func() {
-		if c != nil {
-			c.next.endAll(cause)
-		}
-	}()
-	for ; c != nil; c = c.next {
-		c.end(cause)
-	}
-}
-
-func (c *heldContext) end(cause error) {
-	c.notLost()
-	c.cancel(cause)
-}
-
-// forget lets go of a ctx that is done, unless all are ended, after which none is kept.
-func (h *Hold) forget(c *heldContext) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c.notLost()
-	switch {
-	case h.ctxs == nil:
-		return
-	case h.ctxs == c:
-		h.ctxs = c.next
-	case c.prev != nil:
-		c.prev.next = c.next
-	}
-	if c.next != nil {
-		c.next.prev = c.prev
-	}
+	take(&h.dependents, d)
 }
 
 // CheckOp returns an operation that succeeds only while the lock is held, to put first in

@@ -157,7 +157,8 @@ func (s *LeaderSelector) serve(
 	if term.Err() != nil || ctx.Err() != nil {
 		return nil, nil
 	}
-	return lead(term.context(ctx).Context, term), nil
+	within, _ := term.context(ctx)
+	return lead(within, term), nil
 }
 
 // endOfRun is what Run returns whose ctx is done.

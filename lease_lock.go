@@ -12,10 +12,8 @@ type leaseLock struct {
 	n         int
 	alone     bool // there is no room for two grants at a time
 
-	book // whose records are in the order of their grants
-	// Guarded by book.mu.
-	waiting []*stay // of the calls under way
-	granted int64   // the greatest token so far: what has a lower one was passed on
+	book          // whose records are in the order of their grants
+	granted int64 // the greatest token so far: what has a lower one was passed on
 }
 
 // AsLock returns n leases of the semaphore as a lock, for Do, Acquire and multi locks.
@@ -30,9 +28,8 @@ func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
 }
 
 func newLeaseLock(s *InterProcessSemaphoreV2, n int) *leaseLock {
-	m := &leaseLock{semaphore: s, n: n}
+	m := &leaseLock{semaphore: s, n: n, book: book{stays: map[owner]*stay{}}}
 	m.alone = s != nil && s.most > 0 && n > s.most-n
-	m.lock = m
 	return m
 }
 
@@ -63,18 +60,14 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 
 // begin returns the stay of a call that is not granted yet.
 func (m *leaseLock) begin(c caller) *stay {
-	who := c.lock(&m.book)
-	defer who.unlock()
-	of := m.beginLocked(who, new(stay))
-	m.waiting = append(m.waiting, of)
-	return of
+	who, by := c.lock(&m.book)
+	defer m.unlock(by)
+	return m.beginLocked(who, by, new(stay))
 }
 
 func (m *leaseLock) stopWaiting(of *stay) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := slices.Index(m.waiting, of)
-	m.waiting = slices.Delete(m.waiting, at, at+1)
 	m.leftLocked(of)
 }
 
@@ -83,7 +76,7 @@ func (m *leaseLock) stopWaiting(of *stay) {
 func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 	h := leases[0]
 	if len(leases) > 1 {
-		h = &Hold{grant: joinGrants(leases)}
+		h = join(leases)
 	}
 	h.book, h.stay = &m.book, of
 	m.mu.Lock()
@@ -94,30 +87,8 @@ func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 	})
 	m.held = slices.Insert(m.held, at, h)
 	m.granted = max(m.granted, h.token)
+	of.n++
 	return h
-}
-
-// stayLocked implements book's lock.
-func (m *leaseLock) stayLocked(who owner) *stay {
-	for _, of := range m.waiting {
-		if of.who == who {
-			return of
-		}
-	}
-	if h := m.ownLocked(who); h != nil {
-		return h.stay
-	}
-	return nil
-}
-
-// ownLocked returns what an owner has acquired last; nil: nothing.
-func (m *leaseLock) ownLocked(who owner) *Hold {
-	for _, h := range slices.Backward(m.held) {
-		if h.stay.who == who {
-			return h
-		}
-	}
-	return nil
 }
 
 // youngest implements core: for any caller that has acquired nothing it is what the value
@@ -125,10 +96,12 @@ func (m *leaseLock) ownLocked(who owner) *Hold {
 // nothing is. Once passed on, a lost one is its owner's alone, and where there is no room
 // for two all that were passed on are lost.
 func (m *leaseLock) youngest(c caller) *Hold {
-	who := c.lock(&m.book)
-	defer who.unlock()
-	if h := m.ownLocked(who.owner); h != nil {
-		return h
+	who, by := c.lock(&m.book)
+	defer m.unlock(by)
+	for _, h := range slices.Backward(m.held) {
+		if h.stay.who == who {
+			return h
+		}
 	}
 	for _, h := range slices.Backward(m.held) {
 		if h.err() == nil && (!m.alone || h.token == m.granted) {

@@ -59,7 +59,6 @@ func NewInterProcessMultiLock(
 func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLock {
 	const op = "recipes: NewInterProcessMultiLockOf"
 	m := &multiLock{locks: slices.Clone(locks)}
-	m.lock = m
 	if len(locks) == 0 {
 		m.bad = errors.New(op + ": locks is empty")
 	}
@@ -149,7 +148,7 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 			}
 		}()
 	}
-	a.unnamed() // to the members it is the same owner, if it is none yet
+	a.at(&m.book) // asks for the goroutine, if that is the owner, once for all members
 	if h := m.youngest(a.caller); h != nil && h.Err() != nil {
 		return nil, fmt.Errorf("recipes: acquire a multi lock: %w", h.Err())
 	}
@@ -207,8 +206,8 @@ func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, er
 			return members, nil, err
 		}
 		members = append(members, member)
-		if a.fresh { // the observers' ctx names the new owner, as at one lock
-			a.ctx = withShares(a.ctx, member.shares())
+		if a.self.identity != 0 { // the observers' ctx names the new owner
+			a.ctx = withStays(a.ctx, member.stays()...)
 		}
 	}
 	return members, endedOf(members), nil
@@ -272,10 +271,8 @@ func (e notGivenBack) Unwrap() error { return e.error }
 
 // record makes the record that owns members.
 func (m *multiLock) record(members []*Hold) *Hold {
-	h := &Hold{grant: joinGrants(members), book: &m.book}
-	for _, member := range members {
-		member.ownedBy(h)
-	}
+	h := join(members)
+	h.book = &m.book
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held = append(m.held, h)
@@ -291,9 +288,6 @@ func (m *multiLock) youngest(c caller) *Hold {
 	}
 	return nil
 }
-
-// stayLocked implements book's lock: the members can be those of several owners.
-func (m *multiLock) stayLocked(owner) *stay { return nil }
 
 // Release implements InterProcessLock. It releases what the acquisition has of each
 // member, even if some fail, and returns all errors joined. It starts with the last, and

@@ -59,7 +59,7 @@ type settings struct {
 	maxHold        time.Duration // 0: no limit
 	names          []string      // of others' znodes, see WithNames
 	lint           *observe.Lint
-	value          *identity // what the queues of one lock value have in common
+	value          uint64    // the same in the queues of one lock value, and in no others
 	exposure       *exposure // nil without WithACL
 	restricted     bool      // WithACL was given
 	ofLocks        []string  // options that were given and are for locks alone
@@ -268,7 +268,7 @@ func newSettings(opts []Option) (settings, error) {
 	s := settings{
 		data:  []byte(processName()),
 		acl:   zk.WorldACL(zk.PermAll),
-		value: new(identity),
+		value: identities.Add(1),
 	}
 	return s, apply(&s, opts)
 }

@@ -20,43 +20,35 @@ import (
 // a Hold, which is also its handle. A lock is released when the last record of its owner
 // ends. The record of a multi lock owns its members' records.
 
-// An owner is comparable: an identity, or else a goroutine.
-type owner struct {
-	identity  *identity
-	goroutine uint64
-}
+// An owner is comparable: an identity, or else a goroutine. Both count from 1.
+type owner struct{ identity, goroutine uint64 }
 
-type identity struct{ _ byte } // not empty: pointers to two of them differ
+var identities atomic.Uint64 // how many there are in this process
 
 // aNewOwner is different from every other.
-func aNewOwner() owner { return owner{identity: new(identity)} }
+func aNewOwner() owner { return owner{identity: identities.Add(1)} }
 
 // A stay is the time for which an owner goes on to acquire a lock, or to have something
 // of it that was not released, lost or not. If the owner comes back, that is another.
 type stay struct {
 	who  owner
+	book *book
 	over atomic.Bool // set with the mutex of the lock's book held
+
+	// Guarded by that mutex.
+	owned [2]*ownership // of a reentrant lock, by side; nil: nothing
+	n     int           // ownerships; of a lease lock its records, and calls under way
 }
 
-// A book guards the records of one lock. The two sides of a read/write lock share it: an
+// A book has the records of one lock. The two sides of a read/write lock share it: an
 // owner is the same on both. No two books are locked at once, nor two shares.
 type book struct {
-	mu   sync.Mutex // guards the records; not held across a call to ZooKeeper
-	lock interface {
-		// stayLocked is the one that an owner is in; nil: it has nothing.
-		stayLocked(who owner) *stay
-		// takeLocked takes h's record off, if it was not before (ok). The last one of its
-		// owner also ends what that has: its znode is the caller's to delete.
-		takeLocked(h *Hold) (last, ok bool)
-	}
-
-	held records // of a lock that keeps all in one list; guarded by mu
+	mu    sync.Mutex // guards what follows; not held across a call to ZooKeeper
+	stays map[owner]*stay
+	held  []*Hold // of a lease lock or a multi lock: no two share a grant
 }
 
-// takeLocked implements lock for such a lock: no two records share a grant.
-func (b *book) takeLocked(h *Hold) (last, ok bool) { return true, b.held.take(h) }
-
-// all returns the records of such a lock.
+// all returns what is held.
 func (b *book) all() []*Hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,34 +56,52 @@ func (b *book) all() []*Hold {
 }
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
-// already, or a new one, at memory. If a ctx named its owner, that is to do so at the
-// release, too.
-func (b *book) beginLocked(who named, memory *stay) *stay {
-	here := b.lock.stayLocked(who.owner)
+// already, or a new one, at memory. That has one thing more, until leftLocked is called.
+// If a share (by) named the caller, it is to do so at the release, too.
+func (b *book) beginLocked(who owner, by *share, memory *stay) *stay {
+	here := b.stays[who]
 	if here == nil {
 		here = memory
-		here.who = who.owner
+		here.who, here.book = who, b
+		b.stays[who] = here
 	}
-	if who.by != nil {
-		who.by.include(b, here)
-	}
+	here.n++
+	by.include(here)
 	return here
 }
 
-// leftLocked ends a stay if its owner has nothing left; nil: of what is nobody's.
+// leftLocked takes one thing off a stay, and ends it if that was the last.
 func (b *book) leftLocked(of *stay) {
-	if of != nil && b.lock.stayLocked(of.who) == nil {
+	if of.n--; of.n == 0 {
 		of.over.Store(true)
+		delete(b.stays, of.who)
 	}
 }
 
-// records are those of a lock, or of an owner, the youngest last. Its lock's mutex guards
-// them.
-type records []*Hold
+// takeLocked takes h's record off, if it was not before (ok). If it was the last one that
+// had its grant, the znode is the caller's to delete.
+func (b *book) takeLocked(h *Hold) (last, ok bool) {
+	last, ok = true, take(&b.held, h)
+	if h.stay == nil {
+		return last, ok
+	}
+	for side, o := range h.stay.owned {
+		if o == nil || !take(&o.records, h) {
+			continue
+		}
+		if last, ok = len(o.records) == 0, true; last {
+			h.stay.owned[side] = nil
+		}
+	}
+	if last && ok {
+		b.leftLocked(h.stay)
+	}
+	return last, ok
+}
 
-// take takes one off; false: it was off before.
-func (all *records) take(h *Hold) bool {
-	at := slices.Index(*all, h)
+// take takes one off a list; false: it was off before.
+func take[T comparable](all *[]T, one T) bool {
+	at := slices.Index(*all, one)
 	if at >= 0 {
 		*all = slices.Delete(*all, at, at+1)
 	}
@@ -100,88 +110,37 @@ func (all *records) take(h *Hold) bool {
 
 type ownerKey struct{}
 
-// A naming is which owners a ctx names. It does not change.
-type naming struct {
-	shares []*share // by Do and Hold.Context, the latest first
-	all    owner    // by WithOwner, for every other lock; zero: by nobody
-}
-
-// A share names an owner at the locks of some books, as long as one of its stays lasts.
+// A share is what a ctx carries: it names an owner, at the locks of some books as long as
+// one of its stays there lasts (Do, Hold.Context), or at every lock forever (WithOwner).
 type share struct {
-	who owner
-	at  []place  // at most one of a book
-	one [1]place // of a lock, to allocate it with the share
+	who   owner
+	outer *share // what counts where this one does not; nil: none
 
 	// mu guards the stays, and comes after that of a book: to see that one lasts, and to
 	// begin another because of that, is one step. So a share that is over stays so.
 	mu sync.Mutex
+	at map[*book]*stay // the latest at each book; nil: of WithOwner
 }
 
-// A place is a book of a share, and the latest stay there that the share lasts for.
-type place struct {
-	book *book
-	stay *stay
-}
-
-func shareOf(b *book, of *stay) *share {
-	s := &share{who: of.who}
-	s.at = s.one[:0]
-	s.include(b, of)
-	return s
-}
-
-// include makes a stay at b one that the share, which is locked or new, lasts for.
-func (s *share) include(b *book, of *stay) {
-	if s.placeOf(b) == nil { // it is new
-		s.at = append(s.at, place{book: b})
+// include makes a stay one that s, which is locked, lasts for; nil: there is no share.
+func (s *share) include(of *stay) {
+	if s != nil {
+		s.at[of.book] = of
 	}
-	s.placeOf(b).stay = of
 }
 
-// placeOf returns the place of b, nil: the share does not name its owner there.
-func (s *share) placeOf(b *book) *place {
-	for i := range s.at {
-		if s.at[i].book == b {
-			return &s.at[i]
-		}
-	}
-	return nil
-}
-
-// lockLasting locks the share if it lasts.
-func (s *share) lockLasting() bool {
+// lockAt locks the share if it names its owner at b's lock.
+func (s *share) lockAt(b *book) bool {
 	s.mu.Lock()
-	for i := range s.at {
-		if !s.at[i].stay.over.Load() {
-			return true
+	if s.at[b] != nil {
+		for _, of := range s.at {
+			if !of.over.Load() {
+				return true
+			}
 		}
 	}
 	s.mu.Unlock()
 	return false
-}
-
-// meets tells whether both name somebody at one lock.
-func (s *share) meets(other *share) bool {
-	for i := range s.at {
-		if other.placeOf(s.at[i].book) != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// equals tells whether s names the owner of other, which is new, at the same locks, for
-// as long.
-func (s *share) equals(other *share) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.at {
-		at := other.placeOf(s.at[i].book)
-		if at == nil || at.stay != s.at[i].stay {
-			return false
-		}
-	}
-	return s.who == other.who && len(s.at) == len(other.at)
 }
 
 // WithOwner returns a ctx that carries a new owner. Use it if several goroutines should
@@ -192,103 +151,83 @@ func WithOwner(ctx context.Context) context.Context {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return context.WithValue(ctx, ownerKey{}, &naming{all: aNewOwner()})
+	return context.WithValue(ctx, ownerKey{}, &share{who: aNewOwner()})
 }
 
-// withShares returns a ctx that names those owners, too, before all that ctx names.
-func withShares(ctx context.Context, shares []*share) context.Context {
-	named, _ := ctx.Value(ownerKey{}).(*naming)
-	if named == nil {
-		named = &naming{}
+// withStays returns a ctx that names the owners of stays, before all that ctx names: each
+// at the locks of all its stays, as long as one of them lasts.
+func withStays(ctx context.Context, stays ...*stay) context.Context {
+	outer, _ := ctx.Value(ownerKey{}).(*share)
+	all := outer
+	for _, of := range stays {
+		if outer != nil && outer.at == nil && outer.who == of.who {
+			continue // ctx names it forever
+		}
+		s := all
+		for s != outer && s.who != of.who {
+			s = s.outer
+		}
+		if s == outer {
+			s = &share{who: of.who, outer: all, at: map[*book]*stay{}}
+			all = s
+		}
+		s.at[of.book] = of
 	}
-	shares = slices.DeleteFunc(shares, named.begins)
-	if len(shares) == 0 {
+	if all == outer {
 		return ctx
 	}
-	if len(named.shares) > 0 {
-		shares = slices.Concat(shares, named.shares)
-	}
-	return context.WithValue(ctx, ownerKey{}, &naming{shares: shares, all: named.all})
-}
-
-// begins tells whether n names the owner of s before any other, for as long as s does.
-func (n *naming) begins(s *share) bool {
-	for _, first := range n.shares {
-		if first.meets(s) {
-			return first.equals(s)
-		}
-	}
-	return n.all == s.who
+	return context.WithValue(ctx, ownerKey{}, all)
 }
 
 // A caller calls a method of a lock. Who it is can differ from lock to lock.
 type caller struct {
-	*naming       // what its ctx names; nil: nobody
-	fresh   bool  // where ctx names nobody it is a new owner, and not the goroutine
-	self    owner // who that is, once it was asked
+	share *share // of its ctx; nil: none
+	self  owner  // who it is where no share counts; zero: its goroutine, not asked yet
 }
 
 // callerOf returns the caller of a method with ctx. With a nil ctx it owns nothing.
 func callerOf(ctx context.Context) caller {
 	if ctx == nil {
-		return caller{fresh: true}
+		return caller{self: aNewOwner()}
 	}
-	named, _ := ctx.Value(ownerKey{}).(*naming)
-	return caller{naming: named}
-}
-
-// A named is who a caller is at the lock of a book, and the share that says so; nil: none
-// does. Both are locked.
-type named struct {
-	owner owner
-	book  *book
-	by    *share
-}
-
-func (n named) unlock() {
-	if n.by != nil {
-		n.by.mu.Unlock()
-	}
-	n.book.mu.Unlock()
+	named, _ := ctx.Value(ownerKey{}).(*share)
+	return caller{share: named}
 }
 
 // lock locks b and returns who the caller is at its lock, for as long as that is locked:
-// once a share is over, two callers who go on with it exclude each other.
-func (c *caller) lock(b *book) named {
-	if c.naming != nil && len(c.shares) > 0 {
-		b.mu.Lock()
-		for _, s := range c.shares {
-			if s.placeOf(b) != nil && s.lockLasting() {
-				return named{s.who, b, s}
-			}
-		}
-		b.mu.Unlock()
-	}
-	who := c.unnamed() // without the mutex: to ask which goroutine this is takes long
+// once a share is over, two callers who go on with it exclude each other. by is the share
+// that says so, if that can end; it is locked, too.
+func (c *caller) lock(b *book) (who owner, by *share) {
 	b.mu.Lock()
-	return named{owner: who, book: b}
+	for s := c.share; s != nil; s = s.outer {
+		switch {
+		case s.at == nil:
+			return s.who, nil
+		case s.lockAt(b):
+			return s.who, s
+		}
+	}
+	if c.self == (owner{}) {
+		b.mu.Unlock() // to find out which goroutine this is takes long
+		c.self = owner{goroutine: goroutineID()}
+		b.mu.Lock()
+	}
+	return c.self, nil
 }
 
-// unnamed is who the caller is at a lock of which no share counts. It remembers that, for
-// all copies that are made of it later.
-func (c *caller) unnamed() owner {
-	switch {
-	case c.naming != nil && c.all != (owner{}):
-		return c.all
-	case c.self != (owner{}):
-	case c.fresh:
-		c.self = aNewOwner()
-	default:
-		c.self = owner{goroutine: goroutineID()}
+// unlock is called with what lock has returned.
+func (b *book) unlock(by *share) {
+	if by != nil {
+		by.mu.Unlock()
 	}
-	return c.self
+	b.mu.Unlock()
 }
 
 // at is the owner that the caller is at b's lock.
 func (c *caller) at(b *book) owner {
-	who := c.lock(b)
-	who.unlock()
-	return who.owner
+	who, by := c.lock(b)
+	b.unlock(by)
+	return who
 }
 
 // owns tells whether h's record is the caller's: if it is a multi lock's, whether those

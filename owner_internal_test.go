@@ -15,12 +15,10 @@ func TestAShareDoesNotComeBack(t *testing.T) {
 	a, b := newLeaseLock(nil, 1), newLeaseLock(nil, 1)
 	calls := caller{self: aNewOwner()}
 	last, before := a.begin(calls), b.begin(calls)
-	s := shareOf(&a.book, last)
-	s.include(&b.book, before)
+	ctx := callerOf(withStays(t.Context(), last, before))
 	b.stopWaiting(before)
-	ctx := caller{naming: &naming{shares: []*share{s}}}
 
-	who := ctx.lock(&b.book)
+	who, by := ctx.lock(&b.book)
 	a.stopWaiting(last)
 	whoAtA := func() owner {
 		c := ctx
@@ -33,8 +31,8 @@ func TestAShareDoesNotComeBack(t *testing.T) {
 		asked <- who
 	case <-time.After(10 * time.Millisecond): // it waits for that
 	}
-	require.Equal(t, calls.self, who.owner)
-	b.beginLocked(who, new(stay))
-	who.unlock()
+	require.Equal(t, calls.self, who)
+	b.beginLocked(who, by, new(stay))
+	b.unlock(by)
 	require.Equal(t, <-asked, whoAtA())
 }

@@ -173,7 +173,7 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	hold := n.hold
 	n.mu.Unlock()
 	if hold != nil { // without the mutex: that asks ctxs of the user's
-		hold.markEnded()
+		hold.markEnded(true)
 		orUndo(func() { n.keeper.Stop() }, hold.endContexts)
 	}
 	within, cancel := forRelease(ctx)

@@ -26,10 +26,10 @@ type reentrant struct {
 	revocable chan struct{}     // closed by the first MakeRevocable
 
 	book     *book
-	writer   *reentrant           // of a read lock: the write lock; else nil
-	reader   *reentrant           // of a write lock: the read lock; else nil
-	owners   map[owner]*ownership // guarded by book.mu
-	listener func()               // guarded by book.mu
+	side     int        // of the book: 1 of a write lock, else 0
+	writer   *reentrant // of a read lock: the write lock; else nil
+	reader   *reentrant // of a write lock: the read lock; else nil
+	listener func()     // guarded by book.mu
 }
 
 // An ownership is what an owner has of the lock: an Acquire under way, then a grant, and
@@ -43,7 +43,7 @@ type ownership struct {
 
 	// Guarded by book.mu.
 	grant         *grant // nil while the first Acquire is under way
-	records       records
+	records       []*Hold
 	settled       chan struct{} // closed when the first Acquire ends; nil: nobody waits
 	listening     int32         // calls of the listener that run
 	revokePending bool          // the lock was asked back, and no listener called for it
@@ -60,16 +60,14 @@ type ownership struct {
 func newReentrant(
 	conn Conn, s settings, recipe string, queue *seqnode.Queue,
 ) *reentrant {
-	r := &reentrant{
+	return &reentrant{
 		conn: conn, path: queue.Dir, config: s.sessionConfig(conn),
 		steps: &steps{
 			recipe: recipe, path: queue.Dir, conn: conn, observer: s.lockObserver(),
 		},
 		queue: queue, keep: s.keep,
-		revocable: make(chan struct{}), owners: map[owner]*ownership{},
+		revocable: make(chan struct{}), book: &book{stays: map[owner]*stay{}},
 	}
-	r.book = &book{lock: r}
-	return r
 }
 
 // where implements core.
@@ -80,30 +78,21 @@ func (r *reentrant) where() string {
 	return r.path
 }
 
-// stayLocked implements book's lock, for both sides of a read/write lock: the book is
-// the reader's.
-func (r *reentrant) stayLocked(who owner) *stay {
-	for side := r; side != nil; side = side.writer {
-		if o := side.owners[who]; o != nil {
-			return o.stay
-		}
+// ownedLocked returns what an owner has of the lock; nil: nothing.
+func (r *reentrant) ownedLocked(who owner) *ownership {
+	if here := r.book.stays[who]; here != nil {
+		return here.owned[r.side]
 	}
 	return nil
 }
 
-// takeLocked implements book's lock, likewise.
-func (r *reentrant) takeLocked(h *Hold) (last, ok bool) {
-	for side := r; side != nil; side = side.writer {
-		o := side.owners[h.stay.who]
-		if o == nil || !o.records.take(h) {
-			continue
+// eachLocked yields what each owner has of the lock.
+func (r *reentrant) eachLocked(yield func(o *ownership) bool) {
+	for _, here := range r.book.stays {
+		if o := here.owned[r.side]; o != nil && !yield(o) {
+			return
 		}
-		if last = len(o.records) == 0; last {
-			delete(side.owners, o.stay.who)
-		}
-		return last, true
 	}
-	return false, false
 }
 
 // acquire implements core. Its ctx ends with the bound; that of the call (a.ctx) is what
@@ -127,10 +116,10 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 		return hold, err
 	}
 	call := a.ctx
-	if a.fresh && r.steps.observer != nil {
+	if a.self.identity != 0 && r.steps.observer != nil {
 		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
 		// it: if the observer acquires the lock, it does so as that owner.
-		call = withShares(call, []*share{shareOf(r.book, o.stay)})
+		call = withStays(call, o.stay)
 	}
 	o.attempt = newAttempt(call, r.steps)
 	defer func() { o.attempt.call = nil }() // which the ownership would keep
@@ -150,18 +139,16 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 // owner's has one: it waits for that.
 func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership, error) {
 	for {
-		hold, o, mine, err := r.claimOnce(a)
+		hold, o, settled, err := r.claimOnce(a)
 		switch {
-		case hold != nil || err != nil:
-			return hold, nil, err
-		case mine:
-			return nil, o, nil
+		case settled == nil:
+			return hold, o, err
 		case a.once:
 			return nil, nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
 		case o.isObserving():
 			return nil, nil, errObserving
 		}
-		if err := r.awaitSettled(ctx, o.settled); err != nil {
+		if err := r.awaitSettled(ctx, settled); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -179,7 +166,7 @@ func (o *ownership) isObserving() bool {
 // isObserving tells that of an Acquire of an owner, if there is one.
 func (r *reentrant) isObserving(who owner) bool {
 	r.book.mu.Lock()
-	o := r.owners[who]
+	o := r.ownedLocked(who)
 	r.book.mu.Unlock()
 	return o != nil && o.isObserving()
 }
@@ -206,30 +193,30 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
 var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine"}
 
-// claimOnce is claim without a wait: the ownership is the caller's to settle (mine), or
-// another goroutine's.
+// claimOnce is claim without a wait. If it returns settled, the ownership is another
+// goroutine's, which closes that.
 func (r *reentrant) claimOnce(
 	a acquisition,
-) (hold *Hold, o *ownership, mine bool, err error) {
-	who := a.lock(r.book)
-	defer who.unlock()
-	if o = r.owners[who.owner]; o == nil {
+) (hold *Hold, o *ownership, settled <-chan struct{}, err error) {
+	who, by := a.lock(r.book)
+	defer r.book.unlock(by)
+	if o = r.ownedLocked(who); o == nil {
 		o = &ownership{lock: r}
-		o.stay = r.book.beginLocked(who, &o.made.stay)
-		r.owners[who.owner] = o
-		return nil, o, true, nil
+		o.stay = r.book.beginLocked(who, by, &o.made.stay)
+		o.stay.owned[r.side] = o
+		return nil, o, nil, nil
 	}
-	r.book.beginLocked(who, nil) // its stay has begun
+	by.include(o.stay)
 	switch {
 	case o.grant == nil:
 		if o.settled == nil {
 			o.settled = make(chan struct{})
 		}
-		return nil, o, false, nil
+		return nil, o, o.settled, nil
 	case o.grant.err() != nil:
-		return nil, nil, false, o.grant.err()
+		return nil, nil, nil, o.grant.err()
 	}
-	return o.recordLocked(new(Hold)), nil, false, nil
+	return o.recordLocked(new(Hold)), nil, nil, nil
 }
 
 // recordLocked makes h, which is new, the record of one more acquisition.
@@ -288,7 +275,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	if on == nil {
-		delete(r.owners, o.stay.who)
+		o.stay.owned[r.side] = nil
 		r.book.leftLocked(o.stay)
 	} else {
 		o.grant = o.made.grant.restOn(on, o.attempt.steps)
@@ -304,9 +291,9 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 
 // youngest implements core.
 func (r *reentrant) youngest(c caller) *Hold {
-	who := c.lock(r.book)
-	defer who.unlock()
-	if o := r.owners[who.owner]; o != nil && o.grant != nil {
+	who, by := c.lock(r.book)
+	defer r.book.unlock(by)
+	if o := r.ownedLocked(who); o != nil && o.grant != nil {
 		return o.records[len(o.records)-1]
 	}
 	return nil
@@ -316,7 +303,7 @@ func (r *reentrant) youngest(c caller) *Hold {
 func (r *reentrant) all() (holds []*Hold) {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
-	for _, o := range r.owners {
+	for o := range r.eachLocked {
 		holds = append(holds, o.records...)
 	}
 	return holds
@@ -326,7 +313,7 @@ func (r *reentrant) all() (holds []*Hold) {
 func (r *reentrant) held(who owner) *grant {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
-	if o := r.owners[who]; o != nil && o.grant != nil && o.grant.err() == nil {
+	if o := r.ownedLocked(who); o != nil && o.grant != nil && o.grant.err() == nil {
 		return o.grant
 	}
 	return nil

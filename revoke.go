@@ -66,7 +66,7 @@ func (r *reentrant) makeRevocable(listener func()) {
 	default:
 		close(r.revocable)
 	}
-	for _, o := range r.owners {
+	for o := range r.eachLocked {
 		r.watchLocked(o)
 		if o.revokePending {
 			r.tellRevokeLocked(o)
@@ -111,7 +111,7 @@ func (r *reentrant) listen(o *ownership, listener func()) {
 		r.book.mu.Lock()
 		defer r.book.mu.Unlock()
 		o.listening--
-		if o.revokePending && r.owners[o.stay.who] == o {
+		if o.revokePending && r.ownedLocked(o.stay.who) == o {
 			r.tellRevokeLocked(o)
 		}
 	}()

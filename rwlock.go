@@ -56,7 +56,7 @@ func NewInterProcessReadWriteLock(
 	}
 	read, write := side("read lock", readName), side("write lock", writeName)
 	read.writer, write.reader = write, read
-	write.book = read.book
+	write.book, write.side = read.book, 1
 	return &InterProcessReadWriteLock{&ReadLock{read}, &WriteLock{write}}, nil
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Decide judges m by the facts, with the cheapest source that suffices. now is the epoch,
-// read before the call and after all facts that the decision may rest on were polled. It
+// read before the call, after the watches on m's znode and on the directory were polled. It
 // may be called at any time and any number of times; it remembers only what users are
 // shown (the count ahead, and whether m has met a participant of another process). It
 // allocates only for Reads.

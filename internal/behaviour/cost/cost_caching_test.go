@@ -69,8 +69,6 @@ func TestCostOfAKeptPlace(t *testing.T) {
 	}
 }
 
-// The fifth of Acquire without an owner in ctx is the new owner: a byte, of which sixteen
-// share an allocation.
 func TestAllocationsOfAKeptPlace(t *testing.T) {
 	zkserver.Test(t, func(t *testing.T) {
 		p := locktest.SharedPeer(t)
@@ -85,7 +83,7 @@ func TestAllocationsOfAKeptPlace(t *testing.T) {
 		}{
 			{"its methods", locktest.Owner(t), 4},
 			{"Acquire", locktest.Owner(t), 4},
-			{"Acquire", t.Context(), 5},
+			{"Acquire", t.Context(), 4},
 			{"Do", locktest.Owner(t), 16},
 		} {
 			allocations := testing.AllocsPerRun(1000, func() {

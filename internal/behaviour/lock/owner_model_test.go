@@ -301,20 +301,3 @@ func (r *modelRecord) shares() (all []*modelShare) {
 	}
 	return all
 }
-
-// within is what a ctx carries that is made of one that carries outer: not what that says
-// already.
-func within(outer, shares []*modelShare) []*modelShare {
-	shares = slices.DeleteFunc(shares, func(s *modelShare) bool {
-		at := slices.IndexFunc(outer, func(o *modelShare) bool {
-			for b := range o.stays {
-				if s.stays[b] != nil {
-					return true
-				}
-			}
-			return false
-		})
-		return at >= 0 && s.who == outer[at].who && maps.Equal(s.stays, outer[at].stays)
-	})
-	return slices.Concat(shares, outer)
-}
