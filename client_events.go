@@ -212,11 +212,11 @@ func (c *clientEvents) logGranted(e SessionEvent) {
 // one: a handler that does not return, or takes long, keeps nothing from going on. It is
 // the slog.Handler of those goroutines.
 type clientLog struct {
-	slog.Handler // the user's
+	slog.Handler                   // the user's
 	records      chan *slog.Record // few come: room for all would take 300 kB
-	dropped      *atomic.Int64 // since the last that was passed on
-	ended        chan struct{} // closed when nothing more is to come
-	told         chan struct{} // closed when the last was passed on
+	dropped      *atomic.Int64     // since the last that was passed on
+	ended        chan struct{}     // closed when nothing more is to come
+	told         chan struct{}     // closed when the last was passed on
 }
 
 // clientLogAtMost is how many records wait for a handler. Later ones are dropped.

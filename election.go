@@ -56,7 +56,7 @@ func (e *election) elect(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	term.kept = errTerm
+	term.unreleasable = errTerm
 	return term, nil
 }
 

@@ -161,8 +161,8 @@ func notNil(ctx context.Context) error {
 	return nil
 }
 
-// usable returns why a method cannot do its operation: its value was not made by a
-// constructor, as path, which is "" then, tells, or ctx is nil.
+// usable returns why a method cannot do its operation: path is "", since its value was
+// not made by a constructor, or ctx is nil.
 func usable(operation, path string, ctx context.Context) error { //nolint:revive // order
 	switch {
 	case path == "":

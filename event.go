@@ -65,7 +65,7 @@ func (e Event) Until() time.Time {
 	return e.grant.until()
 }
 
-// steps tells the observer of one lock, or of one acquisition of it: of its attempt, and
+// steps tells the observer of one lock, or of one acquisition of it: of its teller, and
 // then of its holds.
 type steps struct {
 	recipe, path string
@@ -99,69 +99,69 @@ func (s *steps) emit(ctx context.Context, e Event) {
 	s.observer(ctx, e)
 }
 
-// An attempt tells the observer of one acquisition, until that has succeeded or failed.
-type attempt struct {
+// A teller tells the observer of one acquisition, until that has succeeded or failed.
+type teller struct {
 	call  context.Context // that of the call, which the observer receives
 	steps *steps
 	node  string // with which it stood in the queue last
 }
 
-// newAttempt begins an acquisition. An observed one has a copy of its lock's steps, with
+// newTeller begins an acquisition. An observed one has a copy of its lock's steps, with
 // an id and times of its own.
-func newAttempt(call context.Context, lock *steps) attempt {
+func newTeller(call context.Context, lock *steps) teller {
 	if lock.observer == nil {
-		return attempt{call: call, steps: lock}
+		return teller{call: call, steps: lock}
 	}
 	one := *lock
 	one.timing = &timing{id: acquisitions.Add(1), began: time.Now()}
-	return attempt{call: call, steps: &one}
+	return teller{call: call, steps: &one}
 }
 
 // Queued implements seqnode.Listener.
-func (a *attempt) Queued(node string, ahead int) {
-	a.node = node
-	a.steps.emit(a.call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
+func (t *teller) Queued(node string, ahead int) {
+	t.node = node
+	t.steps.emit(t.call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
 }
 
 // DataChanged implements seqnode.Listener.
-func (a *attempt) DataChanged([]byte) {}
+func (t *teller) DataChanged([]byte) {}
 
 // failed tells how it has failed, if that is an error.
-func (a *attempt) failed(err error) {
-	if a.steps.observer == nil {
+func (t *teller) failed(err error) {
+	if t.steps.observer == nil {
 		return
 	}
 	e := Event{
-		Kind: EventFailed, Node: a.node, Elapsed: time.Since(a.steps.began),
-		Err: explained(a.steps.path, err),
+		Kind: EventFailed, Node: t.node, Elapsed: time.Since(t.steps.began),
+		Err: explained(t.steps.path, err),
 	}
 	if endedByBound(err) {
 		e.Kind, e.Err = EventTimedOut, nil
 	}
-	a.steps.emit(a.call, e)
+	t.steps.emit(t.call, e)
 }
 
 // acquired tells of what was acquired. If the observer panics or ends the goroutine, so
 // that the caller never returns, undo releases it.
-func (a *attempt) acquired(undo func(), grants ...*grant) {
-	if a.steps.observer == nil {
+func (t *teller) acquired(undo func(), grants ...*grant) {
+	if t.steps.observer == nil {
 		return
 	}
-	waited := time.Since(a.steps.began)
-	orUndo(undo, func() {
+	waited := time.Since(t.steps.began)
+	callOrUndo(func() {
 		for _, g := range grants {
-			g.tellAcquired(a.call, waited)
+			g.tellAcquired(t.call, waited)
 		}
 		for _, g := range grants {
-			g.tellEnds(a.call)
+			g.tellEnds(t.call)
 		}
-	})
+	}, undo)
 }
 
-// orUndo calls f, which calls code of the user's, such as an observer. If that panics or
+// callOrUndo calls f, which calls code of the user's, such as an observer. If that panics or
 // ends the goroutine, so that the caller never returns, undo leaves nothing behind that
 // nobody would know of.
-func orUndo(undo, f func()) {
+func callOrUndo(f, undo func()) {
 	returned := false
 	defer func() {
 		if !returned {

@@ -60,8 +60,8 @@ type grant struct {
 	steps *steps
 	line  line                 // of the steps that the observer receives
 	loss  atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet
-	// why no hold can release it, since an election or a registration does; nil: one can
-	kept error
+	// Why no hold can release it, since an election or a registration does; nil: one can.
+	unreleasable error
 }
 
 // A joint is what several locks are together, or several leases.
@@ -99,15 +99,15 @@ func (g *grant) each() []*grant {
 	return all
 }
 
-// last returns the last of them, whose path stands for all.
-func (g *grant) last() *grant {
+// lastLeaf returns the last of them, whose path stands for all.
+func (g *grant) lastLeaf() *grant {
 	for g.joint != nil {
 		g = g.members[len(g.members)-1].grant
 	}
 	return g
 }
 
-func (g *grant) path() string { return g.last().node.path() }
+func (g *grant) path() string { return g.lastLeaf().node.path() }
 
 // err is why it was lost.
 func (g *grant) err() error {
@@ -255,12 +255,12 @@ func (h *Hold) end() (_ leaving, ok bool) {
 		h.book.mu.Unlock()
 	}
 	if !ok || !h.markEnded(last) {
-		return leaving{path: h.last().steps.path, err: errReleased}, false
+		return leaving{path: h.lastLeaf().steps.path, err: errReleased}, false
 	}
 	// Before the znode is deleted: work under a ctx of Context is to stop before another
 	// owner can begin. If code behind these ctxs panics, the znode is deleted all the
 	// same.
-	orUndo(func() { h.startLeaving(last) }, h.endContexts)
+	callOrUndo(h.endContexts, func() { h.startLeaving(last) })
 	return h.startLeaving(last), true
 }
 
@@ -373,8 +373,8 @@ func (h *Hold) Release(ctx context.Context) error {
 		return fmt.Errorf("recipes: release a hold: %w", errZeroHold)
 	case ctx == nil:
 		return fmt.Errorf("recipes: release a hold: %w", errNilCtx)
-	case h.kept != nil:
-		return wrap("release", h.steps.path, h.kept)
+	case h.unreleasable != nil:
+		return wrap("release", h.steps.path, h.unreleasable)
 	}
 	l, _ := h.end()
 	return l.finish(ctx, nil)
@@ -513,7 +513,7 @@ func (h *Hold) CheckOp() *zk.CheckVersionRequest {
 	if h.isZero() {
 		return &zk.CheckVersionRequest{Version: noVersion}
 	}
-	g := h.last()
+	g := h.lastLeaf()
 	op := &zk.CheckVersionRequest{
 		Path: serverPath(g.steps.conn, g.path()), Version: g.node.Version(),
 	}

@@ -60,7 +60,7 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 
 // begin returns the stay of a call that is not granted yet.
 func (m *leaseLock) begin(c caller) *stay {
-	who, by := c.lock(&m.book)
+	who, by := m.lockFor(&c)
 	defer m.unlock(by)
 	return m.beginLocked(who, by, new(stay))
 }
@@ -96,7 +96,7 @@ func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 // nothing is. Once passed on, a lost one is its owner's alone, and where there is no room
 // for two all that were passed on are lost.
 func (m *leaseLock) youngest(c caller) *Hold {
-	who, by := c.lock(&m.book)
+	who, by := m.lockFor(&c)
 	defer m.unlock(by)
 	for _, h := range slices.Backward(m.held) {
 		if h.stay.who == who {

@@ -134,7 +134,7 @@ func checkLock(what string, lock InterProcessLock) (err error) {
 
 // An acquisition is one call that acquires: of Do, of Acquire, or of a lock's own method.
 type acquisition struct {
-	caller                 // who acquires: lock finds the owner
+	caller                 // who acquires: book.lockFor finds the owner
 	bound                  // for how long, and whether it waits at all (within, once)
 	ctx    context.Context // of the call
 	given  *[]leaving      // what multi locks got and could not keep; nil: there is none
@@ -175,8 +175,8 @@ func fromLast(n int, do func(i int)) {
 }
 
 // finish waits for the answers, on behalf of a call with ctx: as long as a release may
-// take, even if ctx was done before. It leaves out a loss that the error known, which the
-// caller returns as well, reports already.
+// take, even if ctx was done before. The caller also returns known: a loss that this
+// reports already is left out.
 func (l leaving) finish(ctx context.Context, known error) error {
 	within, cancel := forRelease(ctx)
 	defer cancel()

@@ -41,7 +41,7 @@ type stay struct {
 }
 
 // A book has the records of one lock. The two sides of a read/write lock share it: an
-// owner is the same on both. No two books are locked at once, nor two shares.
+// owner is the same on both. No two books are locked at once, nor two namings.
 type book struct {
 	mu    sync.Mutex // guards what follows; not held across a call to ZooKeeper
 	stays map[owner]*stay
@@ -57,8 +57,8 @@ func (b *book) all() []*Hold {
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
 // already, or a new one, at memory. That has one thing more, until leftLocked is called.
-// If a share (by) named the caller, it is to do so at the release, too.
-func (b *book) beginLocked(who owner, by *share, memory *stay) *stay {
+// If a naming (by) named the caller, it is to do so at the release, too.
+func (b *book) beginLocked(who owner, by *naming, memory *stay) *stay {
 	here := b.stays[who]
 	if here == nil {
 		here = memory
@@ -110,36 +110,36 @@ func take[T comparable](all *[]T, one T) bool {
 
 type ownerKey struct{}
 
-// A share is what a ctx carries: it names an owner, at the locks of some books as long as
+// A naming is what a ctx carries: it names an owner, at the locks of some books as long as
 // one of its stays there lasts (Do, Hold.Context), or at every lock forever (WithOwner).
-type share struct {
+type naming struct {
 	who   owner
-	outer *share // what counts where this one does not; nil: none
+	outer *naming // what counts where this one does not; nil: none
 
 	// mu guards the stays, and comes after that of a book: to see that one lasts, and to
-	// begin another because of that, is one step. So a share that is over stays so.
+	// begin another because of that, is one step. So a naming that is over stays so.
 	mu sync.Mutex
 	at map[*book]*stay // the latest at each book; nil: of WithOwner
 }
 
-// include makes a stay one that s, which is locked, lasts for; nil: there is no share.
-func (s *share) include(of *stay) {
-	if s != nil {
-		s.at[of.book] = of
+// include makes a stay one that n, which is locked, lasts for; nil: there is no naming.
+func (n *naming) include(of *stay) {
+	if n != nil {
+		n.at[of.book] = of
 	}
 }
 
-// lockAt locks the share if it names its owner at b's lock.
-func (s *share) lockAt(b *book) bool {
-	s.mu.Lock()
-	if s.at[b] != nil {
-		for _, of := range s.at {
+// lockAt locks the naming if it names its owner at b's lock.
+func (n *naming) lockAt(b *book) bool {
+	n.mu.Lock()
+	if n.at[b] != nil {
+		for _, of := range n.at {
 			if !of.over.Load() {
 				return true
 			}
 		}
 	}
-	s.mu.Unlock()
+	n.mu.Unlock()
 	return false
 }
 
@@ -151,27 +151,27 @@ func WithOwner(ctx context.Context) context.Context {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return context.WithValue(ctx, ownerKey{}, &share{who: aNewOwner()})
+	return context.WithValue(ctx, ownerKey{}, &naming{who: aNewOwner()})
 }
 
 // withStays returns a ctx that names the owners of stays, before all that ctx names: each
 // at the locks of all its stays, as long as one of them lasts.
 func withStays(ctx context.Context, stays ...*stay) context.Context {
-	outer, _ := ctx.Value(ownerKey{}).(*share)
+	outer, _ := ctx.Value(ownerKey{}).(*naming)
 	all := outer
 	for _, of := range stays {
 		if outer != nil && outer.at == nil && outer.who == of.who {
 			continue // ctx names it forever
 		}
-		s := all
-		for s != outer && s.who != of.who {
-			s = s.outer
+		n := all
+		for n != outer && n.who != of.who {
+			n = n.outer
 		}
-		if s == outer {
-			s = &share{who: of.who, outer: all, at: map[*book]*stay{}}
-			all = s
+		if n == outer {
+			n = &naming{who: of.who, outer: all, at: map[*book]*stay{}}
+			all = n
 		}
-		s.at[of.book] = of
+		n.at[of.book] = of
 	}
 	if all == outer {
 		return ctx
@@ -181,8 +181,8 @@ func withStays(ctx context.Context, stays ...*stay) context.Context {
 
 // A caller calls a method of a lock. Who it is can differ from lock to lock.
 type caller struct {
-	share *share // of its ctx; nil: none
-	self  owner  // who it is where no share counts; zero: its goroutine, not asked yet
+	naming *naming // of its ctx; nil: none
+	self   owner   // who it is where no naming counts; zero: its goroutine, not asked yet
 }
 
 // callerOf returns the caller of a method with ctx. With a nil ctx it owns nothing.
@@ -190,21 +190,21 @@ func callerOf(ctx context.Context) caller {
 	if ctx == nil {
 		return caller{self: aNewOwner()}
 	}
-	named, _ := ctx.Value(ownerKey{}).(*share)
-	return caller{share: named}
+	named, _ := ctx.Value(ownerKey{}).(*naming)
+	return caller{naming: named}
 }
 
-// lock locks b and returns who the caller is at its lock, for as long as that is locked:
-// once a share is over, two callers who go on with it exclude each other. by is the share
-// that says so, if that can end; it is locked, too.
-func (c *caller) lock(b *book) (who owner, by *share) {
+// lockFor locks b, and returns who the caller is at its lock for as long as that is
+// locked: once a naming is over, two callers who go on with it exclude each other. by is
+// the naming that says so, if that can end; it is locked, too.
+func (b *book) lockFor(c *caller) (who owner, by *naming) {
 	b.mu.Lock()
-	for s := c.share; s != nil; s = s.outer {
+	for n := c.naming; n != nil; n = n.outer {
 		switch {
-		case s.at == nil:
-			return s.who, nil
-		case s.lockAt(b):
-			return s.who, s
+		case n.at == nil:
+			return n.who, nil
+		case n.lockAt(b):
+			return n.who, n
 		}
 	}
 	if c.self == (owner{}) {
@@ -215,8 +215,8 @@ func (c *caller) lock(b *book) (who owner, by *share) {
 	return c.self, nil
 }
 
-// unlock is called with what lock has returned.
-func (b *book) unlock(by *share) {
+// unlock is called with what lockFor has returned.
+func (b *book) unlock(by *naming) {
 	if by != nil {
 		by.mu.Unlock()
 	}
@@ -225,7 +225,7 @@ func (b *book) unlock(by *share) {
 
 // at is the owner that the caller is at b's lock.
 func (c *caller) at(b *book) owner {
-	who, by := c.lock(b)
+	who, by := b.lockFor(c)
 	b.unlock(by)
 	return who
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // A ctx that names nobody any more named its owner again: who had acquired a lock by it,
-// as somebody else, could not release that. The last stay of a share ends between the
+// as somebody else, could not release that. The last stay of a naming ends between the
 // question whether one lasts and the next stay.
-func TestAShareDoesNotComeBack(t *testing.T) {
+func TestANamingDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	a, b := newLeaseLock(nil, 1), newLeaseLock(nil, 1)
 	calls := caller{self: aNewOwner()}
@@ -18,7 +18,7 @@ func TestAShareDoesNotComeBack(t *testing.T) {
 	ctx := callerOf(withStays(t.Context(), last, before))
 	b.stopWaiting(before)
 
-	who, by := ctx.lock(&b.book)
+	who, by := b.lockFor(&ctx)
 	a.stopWaiting(last)
 	whoAtA := func() owner {
 		c := ctx

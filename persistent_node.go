@@ -31,7 +31,7 @@ type PersistentNode struct {
 	settings settings
 	keeper   *registration.Keeper
 	steps    *steps
-	attempt  attempt // of the keeper's goroutine
+	teller   teller // of the keeper's goroutine
 
 	mu     sync.Mutex // guards what follows
 	hold   *Hold      // behind the last znode; nil: there was none
@@ -174,7 +174,7 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	n.mu.Unlock()
 	if hold != nil { // without the mutex: that asks ctxs of the user's
 		hold.markEnded(true)
-		orUndo(func() { n.keeper.Stop() }, hold.endContexts)
+		callOrUndo(hold.endContexts, func() { n.keeper.Stop() })
 	}
 	within, cancel := forRelease(ctx)
 	defer cancel()
@@ -206,11 +206,11 @@ func (n *PersistentNode) close(ctx context.Context) error {
 // [registration.Owner].
 type registrar struct{ *PersistentNode }
 
-func (r registrar) Obtaining() { r.attempt = newAttempt(context.Background(), r.steps) }
+func (r registrar) Obtaining() { r.teller = newTeller(context.Background(), r.steps) }
 
-func (r registrar) IsTaken() { r.tell(func() { r.attempt.Queued("", 1) }) }
+func (r registrar) IsTaken() { r.tell(func() { r.teller.Queued("", 1) }) }
 
-func (r registrar) Failed(err error) { r.tell(func() { r.attempt.failed(err) }) }
+func (r registrar) Failed(err error) { r.tell(func() { r.teller.failed(err) }) }
 
 // tell calls the observer. Where that panics, or ends the goroutine, the znode is kept
 // all the same.
@@ -226,12 +226,12 @@ func (r registrar) tell(f func()) {
 
 // Held makes the Hold behind a znode.
 func (r registrar) Held(node *znode.Node) {
-	g := new(grant).restOn(ownZnode{node}, r.attempt.steps)
-	g.kept = errKept
+	g := new(grant).restOn(ownZnode{node}, r.teller.steps)
+	g.unreleasable = errKept
 	r.mu.Lock()
 	r.hold = &Hold{grant: g} // nobody gets it if the PersistentNode is closed by now
 	r.mu.Unlock()
-	r.tell(func() { r.attempt.acquired(func() {}, g) })
+	r.tell(func() { r.teller.acquired(func() {}, g) })
 }
 
 var errKept = fmt.Errorf("%w: the znode belongs to its PersistentNode; to end it, call "+

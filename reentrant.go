@@ -15,7 +15,8 @@ import (
 )
 
 // reentrant is what the mutex, the read lock and the write lock share: who holds it, and
-// how often.
+// how often. For what owners, stays and records are see owner.go, and hold.go for grants
+// and what they rest on.
 type reentrant struct {
 	conn      Conn
 	path      string
@@ -35,9 +36,9 @@ type reentrant struct {
 // An ownership is what an owner has of the lock: an Acquire under way, then a grant, and
 // the records that share it.
 type ownership struct {
-	lock    *reentrant
-	stay    *stay   // on both sides of a read/write lock the same
-	attempt attempt // the first Acquire; used by that alone
+	lock   *reentrant
+	stay   *stay  // on both sides of a read/write lock the same
+	teller teller // the first Acquire; used by that alone
 
 	observing atomic.Uint64 // the goroutine that reports the position; 0: none
 
@@ -95,8 +96,8 @@ func (r *reentrant) eachLocked(yield func(o *ownership) bool) {
 	}
 }
 
-// acquire implements core. Its ctx ends with the bound; that of the call (a.ctx) is what
-// the observer receives.
+// acquire implements core. The wait ends with ctx or the bound; the observer receives the
+// ctx of the call (a.ctx).
 func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 	if err := usable(a.op, r.where(), a.ctx); err != nil {
 		return nil, err
@@ -121,16 +122,16 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 		// it: if the observer acquires the lock, it does so as that owner.
 		call = withStays(call, o.stay)
 	}
-	o.attempt = newAttempt(call, r.steps)
-	defer func() { o.attempt.call = nil }() // which the ownership would keep
+	o.teller = newTeller(call, r.steps)
+	defer func() { o.teller.call = nil }() // which the ownership would keep
 	hold, err = r.enter(ctx, o, seqnode.Request{
 		TryOnce: a.once, WatchSelf: r.revocable, Listener: o,
 	})
 	if err != nil {
-		o.attempt.failed(err)
+		o.teller.failed(err)
 		return nil, err
 	}
-	o.attempt.acquired(func() { hold.end() }, hold.grant)
+	o.teller.acquired(func() { hold.end() }, hold.grant)
 	return hold, nil
 }
 
@@ -198,7 +199,7 @@ var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine
 func (r *reentrant) claimOnce(
 	a acquisition,
 ) (hold *Hold, o *ownership, settled <-chan struct{}, err error) {
-	who, by := a.lock(r.book)
+	who, by := r.book.lockFor(&a.caller)
 	defer r.book.unlock(by)
 	if o = r.ownedLocked(who); o == nil {
 		o = &ownership{lock: r}
@@ -234,19 +235,25 @@ func (o *ownership) Queued(node string, ahead int) {
 	}
 	o.observing.Store(goroutineID())
 	defer o.observing.Store(0)
-	o.attempt.Queued(node, ahead)
+	o.teller.Queued(node, ahead)
 }
 
-// enter gets the owner what a hold rests on: by a new entry in the queue as a rule. It
-// settles the ownership in any case, also if the observer panics or ends the goroutine.
+// enter gets the owner what a hold rests on, and settles the ownership in any case, also
+// if the observer panics or ends the goroutine.
 func (r *reentrant) enter(
 	ctx context.Context, o *ownership, req seqnode.Request,
 ) (hold *Hold, err error) {
-	// What follows sets on or err. On each return settle makes the hold of on, and so
-	// sets the first result.
-	var on backing
+	var on backing // nil: there is an error, or a panic
 	defer func() { hold = r.settle(o, on) }()
-	s, who := zkconn.Use(r.conn, r.config), o.stay.who
+	on, err = r.back(ctx, o.stay.who, req)
+	return nil, err
+}
+
+// back gets an owner what a hold rests on: by a new entry in the queue as a rule.
+func (r *reentrant) back(
+	ctx context.Context, who owner, req seqnode.Request,
+) (backing, error) {
+	s := zkconn.Use(r.conn, r.config)
 	defer s.Release()
 	if r.reader != nil && r.reader.held(who) != nil {
 		return nil, ErrUpgrade // it would wait for its own read lock
@@ -255,18 +262,16 @@ func (r *reentrant) enter(
 		return nil, errObserving
 	}
 	if writer := r.writerOf(who); writer != nil {
-		on, err = backedBy(r.queue.EnterUnder(ctx, s, writer, req))
-		return nil, err
+		return backedBy(r.queue.EnterUnder(ctx, s, writer, req))
 	}
 	if r.keep == nil {
-		on, err = backedBy(r.queue.Enter(ctx, s, req))
-		return nil, err
+		return backedBy(r.queue.Enter(ctx, s, req))
 	}
 	share, err := lockcache.Enter(ctx, s, r.queue, *r.keep, req)
-	if err == nil {
-		on = sharedZnode{share}
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	return sharedZnode{share}, nil
 }
 
 // settle records how the first Acquire of an ownership has ended: with a grant that rests
@@ -278,7 +283,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 		o.stay.owned[r.side] = nil
 		r.book.leftLocked(o.stay)
 	} else {
-		o.grant = o.made.grant.restOn(on, o.attempt.steps)
+		o.grant = o.made.grant.restOn(on, o.teller.steps)
 		o.records = o.made.holds[:0]
 		hold = o.recordLocked(&o.made.hold)
 		r.watchLocked(o)
@@ -291,7 +296,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 
 // youngest implements core.
 func (r *reentrant) youngest(c caller) *Hold {
-	who, by := c.lock(r.book)
+	who, by := r.book.lockFor(&c)
 	defer r.book.unlock(by)
 	if o := r.ownedLocked(who); o != nil && o.grant != nil {
 		return o.records[len(o.records)-1]

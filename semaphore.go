@@ -170,7 +170,7 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 	case s.most > 0 && n > s.most:
 		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
 	}
-	a := newAttempt(call, s.steps)
+	a := newTeller(call, s.steps)
 	nodes, err := s.enter(ctx, n, b.once, &a)
 	if err != nil {
 		a.failed(err)
@@ -182,7 +182,7 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 // grant makes leases of znodes that are held. If the observer panics or ends the
 // goroutine, all are released.
 func (s *InterProcessSemaphoreV2) grant(
-	a *attempt, nodes []*znode.Node, together func(leases []*Hold) *Hold,
+	a *teller, nodes []*znode.Node, together func(leases []*Hold) *Hold,
 ) []*Lease {
 	leases, holds := make([]*Lease, len(nodes)), make([]*Hold, len(nodes))
 	grants := make([]*grant, len(nodes))
@@ -206,7 +206,7 @@ const gateWithin = 100 * time.Millisecond
 
 // enter goes through the gate and returns the leases' znodes, which are held.
 func (s *InterProcessSemaphoreV2) enter(
-	ctx context.Context, n int, try bool, a *attempt,
+	ctx context.Context, n int, try bool, a *teller,
 ) ([]*znode.Node, error) {
 	conn := zkconn.Use(s.conn, s.config)
 	defer conn.Release()

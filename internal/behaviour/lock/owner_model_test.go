@@ -48,20 +48,20 @@ type modelRecord struct {
 // A modelTenure is what the records of one owner share: they are lost together.
 type modelTenure struct{ lost bool }
 
-// A modelShare names an owner for as long as one of its stays lasts, of which there is at
+// A modelNaming names an owner for as long as one of its stays lasts, of which there is at
 // most one for each book.
-type modelShare struct {
+type modelNaming struct {
 	who   modelOwner
 	stays map[*modelBook]*modelStay
 }
 
-func (s *modelShare) String() string { return fmt.Sprint(s.who) }
+func (s *modelNaming) String() string { return fmt.Sprint(s.who) }
 
 // A modelCaller is a goroutine with a ctx.
 type modelCaller struct {
 	goroutine int
 	fresh     int // of the package's Acquire: who it is where ctx names nobody; else 0
-	shares    []*modelShare
+	namings   []*modelNaming
 	all       modelOwner
 }
 
@@ -88,7 +88,7 @@ func (b *modelBook) stay(who modelOwner) *modelStay {
 }
 
 // lasts tells whether one of the stays does.
-func (s *modelShare) lasts() bool {
+func (s *modelNaming) lasts() bool {
 	for b, stay := range s.stays {
 		if b.stay(s.who) == stay {
 			return true
@@ -107,9 +107,9 @@ func (l *modelLock) of(who modelOwner) *modelRecord {
 	return nil
 }
 
-// at is who the caller is at a lock, and by which share; nil: by none.
-func (c *modelCaller) at(b *modelBook) (who modelOwner, by *modelShare) {
-	for _, s := range c.shares {
+// at is who the caller is at a lock, and by which naming; nil: by none.
+func (c *modelCaller) at(b *modelBook) (who modelOwner, by *modelNaming) {
+	for _, s := range c.namings {
 		if s.stays[b] != nil && s.lasts() {
 			return s.who, s
 		}
@@ -283,14 +283,14 @@ func (r *modelRecord) end() (result modelResult) {
 	return result
 }
 
-// shares are for a ctx that carries the record's owners.
-func (r *modelRecord) shares() (all []*modelShare) {
+// namings are for a ctx that carries the record's owners.
+func (r *modelRecord) namings() (all []*modelNaming) {
 	if r.lock.members == nil {
-		return []*modelShare{{r.who, map[*modelBook]*modelStay{r.lock.book: r.stay}}}
+		return []*modelNaming{{r.who, map[*modelBook]*modelStay{r.lock.book: r.stay}}}
 	}
 	for _, member := range r.members {
-		for _, s := range member.shares() {
-			same := func(o *modelShare) bool { return o.who == s.who }
+		for _, s := range member.namings() {
+			same := func(o *modelNaming) bool { return o.who == s.who }
 			at := slices.IndexFunc(all, same)
 			if at < 0 {
 				all = append(all, s)

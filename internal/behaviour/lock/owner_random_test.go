@@ -351,7 +351,7 @@ func (p *program) newCtx(parent programCtx) {
 // keep keeps a ctx of Hold.Context or Do beyond its end.
 func (p *program) keep(ctx context.Context, parent modelCaller, record *modelRecord) {
 	p.ctxs = append(p.ctxs, programCtx{context.WithoutCancel(ctx), modelCaller{
-		shares: slices.Concat(record.shares(), parent.shares), all: parent.all,
+		namings: slices.Concat(record.namings(), parent.namings), all: parent.all,
 	}})
 }
 
