@@ -23,10 +23,10 @@
 //     delete is sent; Removed follows once the delete is answered or abandoned. After
 //     each of the two, the members whose Decision.Local it was decide again.
 //
-// Before the driver calls Gone or Decide, it polls the watches on the members' own znodes
-// and on the directory, and reports those that have fired. Only then does a watch that
-// has not fired prove anything. If events can come late (Rules.Ordered is false) it
-// proves nothing, and is not used.
+// Before the driver calls Decide of a member, it polls the watch on that member's znode
+// and the one on the directory, and reports what has fired. Whatever was reported earlier
+// happened before that poll. Only so does a watch that has not fired prove anything. If
+// events can come late (Rules.Ordered is false) it proves nothing, and is not used.
 //
 // A member that ended is not used again; its owner rejoins by a new create.
 //

@@ -231,9 +231,7 @@ func (q *Queue) Listed(stamp Stamp, l Listing) (missing []*Member, err error) {
 
 // Gone says that the znode of a participant was seen to be gone: by the event of a watch
 // that was pending after the Stamp, or by a read that was sent after it. Events may
-// come late, also after a list that does not show the znode; they may not be reported
-// before [Queue.Unconfirmed] of each member whose own watch has fired by then, and
-// [Queue.Directory] of a directory's watch that has. The driver polls these first.
+// come late, also after a list that does not show the znode.
 //
 // It is for znodes of other processes, and for members that ended and whose znodes
 // others wait for; a member that lives and whose znode is gone is [Queue.Lost] and then
@@ -291,8 +289,8 @@ func (q *Queue) Doubt(m *Member) {
 
 // Directory says that the directory was read, with a watch that is pending, and its
 // czxid: its incarnation. e is the epoch, read before the request was sent; the knowledge
-// lapses with it. czxid 0: the watch has fired, whatever the reason. The driver polls the
-// watch before each call of [Queue.Decide] and of [Queue.Gone].
+// lapses with it. czxid 0: no watch is pending. It has fired, whatever the reason, or was
+// never set. The driver polls the watch before each call of [Queue.Decide].
 func (q *Queue) Directory(e Epoch, czxid int64) {
 	if q.tick(); czxid == 0 {
 		q.change() // somebody may have come or gone, or the directory itself
