@@ -84,7 +84,7 @@ func (d *driver) answer(a Stamp, names ...string) (missing []*Member) {
 
 func (d *driver) confirm(m *Member) {
 	d.Helper()
-	d.Confirmed(m, d.epoch, m.Token())
+	d.Confirmed(m, d.epoch)
 	d.check()
 }
 
@@ -246,7 +246,7 @@ func TestAnEventGrantsOnlyWhoIsConfirmed(t *testing.T) {
 	for what, spoil := range map[string]func(d *driver, m *Member){
 		"never":         func(*driver, *Member) {},
 		"fired":         func(d *driver, m *Member) { d.confirm(m); d.Unconfirmed(m) },
-		"another epoch": func(d *driver, m *Member) { d.Confirmed(m, 1, 102) },
+		"another epoch": func(d *driver, m *Member) { d.Confirmed(m, 1) },
 		"a doubt":       func(d *driver, m *Member) { d.confirm(m); d.Doubt(m) },
 		"order not kept": func(d *driver, m *Member) {
 			d.rules.Ordered = false

@@ -182,7 +182,8 @@ func (m *model) watchSet(r *request) {
 		case !r.found:
 			m.end(s, true)
 		case m.k.watches[r.name] != nil:
-			m.q.Confirmed(s.m, r.epoch, r.made.czxid)
+			m.q.LearnToken(s.m, r.made.czxid)
+			m.q.Confirmed(s.m, r.epoch)
 			m.fact("Confirmed(%s, epoch %d, %d)", r.name, r.epoch, r.made.czxid)
 		}
 		return

@@ -261,19 +261,27 @@ func (q *Queue) There(stamp Stamp, n seqname.Name) {
 	}
 }
 
-// Confirmed says that m's own znode was read, with a watch that is pending. e is the
-// epoch, read before the request was sent; the confirmation lapses with it. czxid is the
-// znode's. If the read does not find the znode, the driver ends m.
-func (q *Queue) Confirmed(m *Member, e Epoch, czxid int64) {
-	q.tick()
+// LearnToken says what m's token is; 0: that is not known yet. It is ignored of a member
+// that has ended, and if the token is known.
+func (q *Queue) LearnToken(m *Member, token int64) {
 	if m.lives() {
-		m.confirmed = in(e)
-		m.learnToken(czxid)
+		m.learnToken(token)
 	}
 }
 
-// Unconfirmed says that the watch on m's own znode has fired. A change of its data is
-// followed by another read and Confirmed, a deletion by Lost and Removed.
+// Confirmed says that m's own znode was read, with a watch that is pending. e is the
+// epoch, read before the request was sent; the confirmation lapses with it. If the read
+// does not find the znode, the driver ends m.
+func (q *Queue) Confirmed(m *Member, e Epoch) {
+	q.tick()
+	if m.lives() {
+		m.confirmed = in(e)
+	}
+}
+
+// Unconfirmed says that no watch on m's own znode is pending: it has fired, or was never
+// set. A change of its data is followed by another read and Confirmed, a deletion by Lost
+// and Removed.
 func (q *Queue) Unconfirmed(m *Member) {
 	q.change()
 	m.confirmed = 0
