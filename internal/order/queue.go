@@ -108,7 +108,10 @@ func (q *Queue) Creating(kind string, session int64) Plan {
 
 // NotCreated says that a create that was announced has made no znode, or none that is to
 // be a member.
-func (q *Queue) NotCreated(kind string) {
+func (q *Queue) NotCreated(kind string) { q.came(kind) }
+
+// came ends an announcement: the create of that kind is not under way any more.
+func (q *Queue) came(kind string) {
 	if q.coming[kind]--; q.coming[kind] <= 0 {
 		delete(q.coming, kind)
 	}
@@ -124,7 +127,7 @@ func (q *Queue) Created(c Creation) *Member {
 		epoch: c.Epoch, token: c.Czxid, joined: q.change(),
 	}
 	if c.Under == nil {
-		q.NotCreated(c.Name.Kind)
+		q.came(c.Name.Kind)
 	}
 	m.met = q.isGap(m) // before m is a member
 	// Another member's list may have shown m before its create was reported. If m is the
