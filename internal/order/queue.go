@@ -23,8 +23,8 @@ type Watermark struct {
 type Queue struct {
 	rules Rules
 
-	// now is the last moment; no moment that is kept anywhere is later. changed is the
-	// moment of the last fact.
+	// now is the last moment; no moment that is kept anywhere is later. changed is that
+	// of the last fact that can change a decision.
 	now, changed moment
 
 	// members are in the order of the queue, each until it is removed, none twice. Those
