@@ -148,9 +148,9 @@ func (d Decision) short() string {
 func TestAFreeQueue(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, mutexRules)
-	require.True(t, d.Idle())
+	require.True(t, d.isIdle())
 	require.Equal(t, WithList, d.Creating("L-", zkSession))
-	require.False(t, d.Idle())
+	require.False(t, d.isIdle())
 	a := d.Asking(0, false)
 	m := d.Created(Creation{Name: name("L-1"), Session: zkSession})
 	d.is(m, "list")
@@ -162,7 +162,7 @@ func TestAFreeQueue(t *testing.T) {
 	d.Held(m, true)
 	d.is(m, "first")
 	d.leave(m)
-	require.True(t, d.Idle())
+	require.True(t, d.isIdle())
 	mark, ok := d.Watermark()
 	require.True(t, ok)
 	require.Equal(t, Watermark{Seq: 1, Token: d.last}, mark)
@@ -451,7 +451,7 @@ func TestWhatToSendWithACreate(t *testing.T) {
 		d.NotCreated("R-")
 		d.check()
 	}
-	require.True(t, d.Idle())
+	require.True(t, d.isIdle())
 }
 
 func TestNumbersPassMembersThatHaveHandedOver(t *testing.T) {

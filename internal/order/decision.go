@@ -70,6 +70,7 @@ type Decision struct {
 	// exclude the member. It counts members that have left, until their znodes are gone.
 	// Of ByNeighbour it is a guess: nothing was asked about others.
 	Ahead int
-	// By is the source of the decision; zero if there is a question to ask.
+	// By is the source of the decision; zero if there is a question to ask. Only tests
+	// read it: what the model accepts of a grant depends on it.
 	By Sources
 }

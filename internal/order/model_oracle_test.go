@@ -29,7 +29,7 @@ type queue interface {
 	Lost(m *Member)
 	Removed(m *Member, gone bool)
 	Decide(m *Member, now Epoch) Decision
-	Idle() bool
+	isIdle() bool
 	Watermark() (Watermark, bool)
 	Remember(w Watermark)
 	check() error

@@ -65,11 +65,8 @@ func New(r Rules) *Queue {
 	return &Queue{rules: r, coming: map[string]int{}}
 }
 
-// Idle reports whether there is no member and no create under way. Then the queue may be
-// forgotten; what is worth keeping is its [Queue.Watermark].
-func (q *Queue) Idle() bool { return len(q.members) == 0 && len(q.coming) == 0 }
-
-// Watermark returns how far the queue has come, false if that is not known.
+// Watermark returns how far the queue has come, false if that is not known. It is what is
+// worth keeping of a queue without members and creates under way, which may be forgotten.
 func (q *Queue) Watermark() (Watermark, bool) { return q.mark, q.mark.Token != 0 }
 
 // Remember tells a new queue the watermark of an earlier one of the same connection and
