@@ -25,10 +25,10 @@ type waiter struct {
 	*Member
 	request Request
 
-	turn    turn     // what was decided last
-	stall   *stall   // nil before the first sleep, and of a Request without StallTimeout
-	blocker *watched // the one that was watched last
-	beyond  *beyond  // whom the last decision named, if that is worth a look
+	turn    turn      // what was decided last
+	stall   *stall    // nil before the first sleep, and of a Request without StallTimeout
+	blocker *stranger // the one that was watched last
+	beyond  *beyond   // whom the last decision named, if that is worth a look
 	// closed once the connection was away and is back, since the last Check
 	reconnected <-chan struct{}
 	// when it began to join the queue; from Commit on, when that began
@@ -59,8 +59,8 @@ type stall struct {
 	ahead int // how many were ahead when the queue was last looked at
 }
 
-// A watched is a participant of another process, with a watch on its znode.
-type watched struct {
+// A stranger is a participant of another process, with a watch on its znode.
+type stranger struct {
 	name   seqname.Name
 	stamp  order.Stamp
 	stat   *zk.Stat        // as the watch was set
@@ -299,7 +299,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 	}
 	known := w.knows(w.turn.behind)
 	// The Stamp comes before the request: what the list showed later counts for more.
-	b = &watched{name: w.turn.behind, stamp: w.cohort.asking(), steady: w.reconnected}
+	b = &stranger{name: w.turn.behind, stamp: w.cohort.asking(), steady: w.reconnected}
 	w.blocker = b
 	b.stat, b.events, err = w.s.WatchStat(ctx, w.queue.Path(b.name))
 	if err != nil {

@@ -26,6 +26,6 @@
 //   - goal: a turn in the queue, room for leases, a maximum, or having seen enough.
 //   - waker: a channel that can end a sleep. A poll comes with each watch, and guards
 //     against a lost one.
-//   - watched: an ephemeral of this process, which learns of its end from any watch.
+//   - own znode: an ephemeral of this process, which learns of its end from any watch.
 //   - explain: to add to an error what the wait was waiting for when it ended.
 package wait
