@@ -376,7 +376,7 @@ func TestManyOfOneProcess(t *testing.T) {
 	d.show("L-1")
 	d.is(first, "first")
 	d.Held(first, true)
-	require.Equal(t, Alone, d.Creating("L-", zkSession))
+	require.Equal(t, NoList, d.Creating("L-", zkSession))
 	d.NotCreated("L-")
 	require.Equal(t, WithList, d.Creating("L-", zkSession+1), "of another session")
 	ms := []*Member{first}
@@ -442,7 +442,7 @@ func TestWhatToSendWithACreate(t *testing.T) {
 	d.Remember(Watermark{Seq: 1, Token: 101})
 	d.Remember(Watermark{Seq: 0, Token: 100}) // older
 	require.Equal(t, WithList, d.Creating("W-", zkSession), "no number counts")
-	require.Equal(t, Alone, d.Creating("R-", zkSession), "a writer is under way")
+	require.Equal(t, NoList, d.Creating("R-", zkSession), "a writer is under way")
 	d.NotCreated("W-")
 	require.Equal(t, WithDirectory, d.Creating("R-", zkSession))
 	d.Remember(Watermark{Seq: 2, Token: 103, MetStranger: true})

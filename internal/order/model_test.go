@@ -265,7 +265,7 @@ func (m *model) begin(s *slot, kind string, under *stake) {
 	m.creates++
 	s.kind, s.under, s.stage = kind, under, creating
 	s.orphans, s.dirty, s.idleAsks, s.own, s.m = nil, false, 0, nil, nil
-	plan := Alone
+	plan := NoList
 	if under == nil {
 		plan = m.q.Creating(kind, m.k.session)
 		m.fact("Creating(%s) by %d = %d", kind, s.id, plan)

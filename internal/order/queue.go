@@ -95,7 +95,7 @@ func (q *Queue) Creating(kind string, session int64) Plan {
 	}
 	switch {
 	case led && q.uses(ByNeighbour):
-		return Alone
+		return NoList
 	case q.counts(next) && !q.mark.MetStranger:
 		// Nobody else came lately, so the number will do, and saves the list.
 		return WithDirectory

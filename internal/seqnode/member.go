@@ -55,11 +55,11 @@ func (m *Member) Sending() {
 	c.mu.Unlock()
 	// The next number proves that nobody is ahead, if the parent znode is still the same.
 	// A watch tells that, which is set once and serves all later creates.
-	if plan == order.WithDirectory && m.s.TellsCreates() &&
-		m.s.WatchIncarnation(m.queue.Dir) {
-		plan = order.Alone
+	byNumber := false
+	if plan == order.WithDirectory && m.s.TellsCreates() {
+		byNumber = m.s.WatchIncarnation(m.queue.Dir)
 	}
-	if plan != order.Alone {
+	if plan != order.NoList && !byNumber {
 		m.firstList = calls.Start(m.s, func() (answer, error) {
 			return m.queue.children(m.s, stamp, epoch), nil
 		})
