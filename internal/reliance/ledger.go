@@ -121,9 +121,9 @@ func (l *Ledger) update() {
 	l.lookLate() // the clock is about to rely on the pings so far
 	l.asking = asks
 	if asks {
-		l.evidence.Resume(l.Now())
+		l.evidence.Wanted(l.Now())
 	} else {
-		l.evidence.Idle(l.Now())
+		l.evidence.Unwanted(l.Now())
 	}
 }
 
