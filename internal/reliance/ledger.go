@@ -255,13 +255,13 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 }
 
 // Until is when the ephemeral at path, which is held, is notified that its session is
-// suspended, if nothing more is heard: by the time that programs see, not on the loss
-// clock's line. It is now if the ephemeral is untracked, or nothing is known of its
+// suspended, if nothing more is heard: by the clock of programs, not on the loss clock's
+// line. It is now if the ephemeral is untracked, or nothing is known of its
 // session.
 func (l *Ledger) Until(path string) time.Time {
 	if t := l.ephemerals[path]; t != nil {
 		if end, ok := l.goodUntil(t.session); ok {
-			return l.seen(end.Add(-t.margin))
+			return l.programTime(end.Add(-t.margin))
 		}
 	}
 	return time.Now()
