@@ -93,9 +93,9 @@ func (h *heartbeat) tick() {
 	}
 }
 
-// isDueLocked reports whether a sync that is due at that time is due by now: then the
-// caller sends it.
-func (h *heartbeat) isDueLocked(at time.Time) bool {
+// takeDueSyncLocked reports whether a sync that is due at that time is due by now. It
+// counts as sent then, by the caller.
+func (h *heartbeat) takeDueSyncLocked(at time.Time) bool {
 	now := h.conn.ledger.Now()
 	if now.Before(at) {
 		return false
