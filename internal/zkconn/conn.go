@@ -356,6 +356,13 @@ func (c *Conn) Hold(path string, margin time.Duration) error {
 	return err
 }
 
+// Judge is [reliance.Ledger.Judge].
+func (c *Conn) Judge(path string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ledger.Judge(path)
+}
+
 // CheckMargin returns an error, which says what to do, if a hold with a loss margin can
 // never be relied on.
 func (c *Conn) CheckMargin(margin time.Duration) error {

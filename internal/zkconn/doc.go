@@ -49,10 +49,10 @@
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls calls.Start, Retain, Track, Untrack,
-// Hold, Until, Rest, CheckMargin, After and its stop, Note, Noted, Ephemeral, HoldBack,
-// SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these send no request, do
-// not wait, and call nobody back. Any other call may send, wait or call back, and is made
-// with no mutex held.
+// Hold, Judge, Until, Rest, CheckMargin, After and its stop, Note, Noted, Ephemeral,
+// HoldBack, SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these send no
+// request, do not wait, and call nobody back. Any other call may send, wait or call back,
+// and is made with no mutex held.
 //
 // Within this package registry.mu comes first, then Conn.mu. With either of them held,
 // SessionID and State of the Client and the functions of Config may be called: they must

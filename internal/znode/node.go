@@ -415,9 +415,7 @@ func (n *Node) Tenants() []Tenant {
 // cannot, although nobody may have been notified yet, n is lost, unless it has ended
 // before.
 func (n *Node) Check() error {
-	// To Hold what is held judges it once more, and changes nothing: of several margins
-	// the longest counts, which is that of the first Hold.
-	err := n.s.Hold(n.Path, 0)
+	err := n.s.Judge(n.Path)
 	if errors.Is(err, outcome.ErrTooShort) { // by what is known of the servers since
 		err = fmt.Errorf("%w: %w", outcome.ErrSuspended, err)
 	}
