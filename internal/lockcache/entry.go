@@ -265,8 +265,8 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	// This replaces a current generation of readers, if there is one: it admits no more,
 	// and ends with the last of its users.
 	g.node, g.idleSince, e.current = n, time.Now(), g
-	// Those who wait now are those for whom it queued. They are admitted before anything
-	// is counted: no process that queued later is overtaken by them.
+	// Those who wait now are those for whom it queued. The first of them, or all readers,
+	// are admitted before anything is counted: they overtake no process.
 	e.admitWaitersLocked()
 	g.doubtful, g.handovers = true, 0
 	if !g.q.Cached {

@@ -113,7 +113,8 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	_ = g.node.Check()
 	e.reconcileLocked()
 	if e.current != g && g.users == 0 && g.left == nil {
-		// Readers whose generation was replaced: the last of them releases the znode.
+		// It was lost while in use, or is one of readers that was replaced: the last of
+		// its users releases the znode.
 		g.startLeavingLocked()
 	}
 	if g.left != nil {

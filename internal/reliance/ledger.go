@@ -18,7 +18,7 @@ type Ledger struct {
 	closed    bool         // see Close
 
 	used     bool      // there are users; see Resume
-	asking   bool      // contacts are asked for: the users need some; see asks
+	asking   bool      // contacts are asked for: the users need some; see update
 	creating int       // creates under way
 	far      int       // how many of ephemerals are far from their turn
 	lookBy   time.Time // when somebody is to look again; see LookBy
@@ -224,7 +224,7 @@ func (l *Ledger) EphemeralsAt(path string) (found []Ephemeral) {
 // margin, until is when to look at it again. To hold what is held may extend its margin.
 func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err error) {
 	t := l.ephemerals[path]
-	if t == nil { // untracked meanwhile, by the call that notified it of its loss
+	if t == nil { // it has ended, and was untracked once it was removed
 		return until, outcome.ErrSessionEnded
 	}
 	l.Approach(path)

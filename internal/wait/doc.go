@@ -5,7 +5,7 @@
 //
 // [Until] checks the goal. If that is not free, the goal sleeps until something may have
 // changed, and is checked again. Once it is free the goal commits to it. A second loop
-// that waits for ZooKeeper is not allowed.
+// in which a lock waits for other processes is not allowed.
 //
 // # A new Goal
 //
@@ -17,9 +17,9 @@
 //
 // # Goroutines and locks
 //
-// The package starts no goroutine and has no mutex. A Goal, and its [Wakers], belong to
-// the goroutine that calls Until. It never calls ZooKeeper itself: the client's calls
-// cannot be cancelled, so a Goal makes them by calls.Pending.
+// The package has no mutex. A Goal, and its [Wakers], belong to the goroutine that calls
+// Until. The client's calls cannot be cancelled, so a Goal makes them by calls.Pending.
+// The package makes none itself but the sync of [AskBeforeEnd], on a timer's goroutine.
 //
 // # Words
 //

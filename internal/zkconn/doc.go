@@ -18,7 +18,7 @@
 //     judged and syncs are contacts, reads are not; see internal/lossclock.
 //   - ephemeral, margin, alarm: see internal/reliance.
 //   - refusal: an answer that ends a call; an obligation outlasts it (Insist).
-//   - tick: a look at the client's state, every 100 ms or less. It sends no request.
+//   - tick: a look at the client's state, every 100 ms or less, and what follows from it.
 //   - heartbeat: the sync that the tick sends when there was no other contact. The loss
 //     clock says when (NextSync). There is one for all users of the connection, even if
 //     none of them holds anything. It rests while all ephemerals do.
