@@ -78,16 +78,17 @@ type life struct {
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
 	stays   deadline
-	expiry  *expiry             // set by ExpireLater and by a loss; nil: neither came
+	times   *times              // nil: ExpireLater was not called, and it was not lost
 	tenants map[Tenant]struct{} // who else is notified of a loss
 	// the end of the margin of those who were notified of a loss, of any kind
 	margins deadline
 }
 
-// An expiry is when a Node is to be lost in any case or, once it is lost, when it was.
-type expiry struct {
-	at     time.Time
-	cancel func() // takes back what ExpireLater planned
+// Times are those of the end of a hold. Most Nodes have none.
+type times struct {
+	expires time.Time // set by ExpireLater; zero: never
+	cancel  func()    // takes back what ExpireLater planned; nil: nothing
+	lost    time.Time // set by loseLocked, before the loss is done
 }
 
 // A deadline is a time that most Nodes do not have. The zero one is over.
@@ -348,9 +349,9 @@ func (n *Node) ExpireLater() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.spec.MaxHold > 0 && n.life.state == stateHeld {
-		n.life.expiry = &expiry{
-			time.Now().Add(n.spec.MaxHold),
-			n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) }),
+		n.life.times = &times{
+			expires: time.Now().Add(n.spec.MaxHold),
+			cancel:  n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) }),
 		}
 	}
 }
@@ -360,7 +361,7 @@ func (n *Node) ExpireLater() {
 func (n *Node) Until() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch at := n.life.expiry; {
+	switch t := n.life.times; {
 	case n.loss.ctx.Err() != nil:
 		// loseLocked has put the time of the loss in place of that of the expiry.
 		return at.at
@@ -463,10 +464,10 @@ func (n *Node) loseLocked(cause error) {
 		t.Lost(cause)
 	}
 	if n.loss.ctx.Err() == nil {
-		if n.life.expiry == nil {
-			n.life.expiry = &expiry{cancel: func() {}}
+		if n.life.times == nil {
+			n.life.times = &times{}
 		}
-		n.life.expiry.at = time.Now()
+		n.life.times.lost = time.Now()
 	}
 	n.loss.cancel(cause)
 }
@@ -505,8 +506,8 @@ func (n *Node) endOnce(cause error) bool {
 		l.stays.extend(n.spec.LossMargin)
 	}
 	stays := l.stays.left()
-	if l.expiry != nil {
-		l.expiry.cancel()
+	if l.times != nil && l.times.cancel != nil {
+		l.times.cancel()
 	}
 	n.self.stopLocked()
 	if !l.wasHeld || errors.Is(cause, ErrLeft) {
