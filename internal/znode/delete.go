@@ -18,7 +18,7 @@ import (
 func removal(s *zkconn.Conn, session int64, send func() error) func() error {
 	unknown := false // whether an earlier try may have been done
 	return func() error {
-		// With its session the znode is gone, or about to go; but see Node.metLocked.
+		// With its session the znode is gone, or about to go; but see life.
 		if s.SessionID() != session {
 			return outcome.Permanent(outcome.ErrSessionEnded)
 		}

@@ -66,12 +66,19 @@ type loss struct {
 }
 
 // A life is what changes of a Node; guarded by Node.mu.
+//
+// ZooKeeper deletes the znodes of a session moments after its end. ClickHouse Keeper
+// gives a client that reconnects another session, and keeps the znodes of the former one
+// for that one's timeout: its own process would queue behind them. So a znode that
+// outlives its session is deleted by its path, in whatever session there is, once nobody
+// relies on the Node: the owner of a held one has left, and the margins are over. No
+// other znode has that path, since the Node's id is in it.
 type life struct {
 	state   state
 	wasHeld bool // somebody relies on it, or did when it ended
-	// Two conditions for a delete of what has outlived its session; see metLocked.
-	sessionOver bool // its session has ended, and the znode may be there
-	abandoned   bool // nobody relies on the Node any more, or it was never held
+	// The two conditions for that delete.
+	sessionOver bool // see sessionEndedLocked
+	abandoned   bool // see abandonLocked
 
 	guarded int32 // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
@@ -80,7 +87,8 @@ type life struct {
 	stays   deadline
 	times   *times              // nil: ExpireLater was not called, and it was not lost
 	tenants map[Tenant]struct{} // who else is notified of a loss
-	// the end of the margin of those who were notified of a loss, of any kind
+	// The end of the margin of those who were notified of a loss, also of one after which
+	// the znode does not stay: what has outlived its session waits for it.
 	margins deadline
 }
 
@@ -363,10 +371,9 @@ func (n *Node) Until() time.Time {
 	defer n.mu.Unlock()
 	switch t := n.life.times; {
 	case n.loss.ctx.Err() != nil:
-		// loseLocked has put the time of the loss in place of that of the expiry.
-		return at.at
-	case at != nil:
-		return Earlier(n.s.Until(n.Path), at.at)
+		return t.lost
+	case t != nil:
+		return Earlier(n.s.Until(n.Path), t.expires)
 	}
 	return n.s.Until(n.Path)
 }
@@ -511,7 +518,7 @@ func (n *Node) endOnce(cause error) bool {
 	}
 	n.self.stopLocked()
 	if !l.wasHeld || errors.Is(cause, ErrLeft) {
-		n.metLocked(&l.abandoned) // else StartLeaving does, when the holder has stopped
+		n.abandonLocked() // else StartLeaving does, when the holder has stopped
 	}
 	// Set before Ended is done: GiveUp and StartLeaving read it after that.
 	n.over.removal = calls.Start(n.s, func() (none struct{}, _ error) {
@@ -529,7 +536,7 @@ func (n *Node) removed(err error) {
 	if errors.Is(err, outcome.ErrSessionEnded) { // nothing tells whether it is gone
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.metLocked(&n.life.sessionOver)
+		n.sessionEndedLocked()
 	}
 }
 
@@ -541,7 +548,7 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 	if !n.end(ErrLeft) { // it had ended before; now nobody relies on it any more
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.metLocked(&n.life.abandoned)
+		n.abandonLocked()
 		return func(context.Context) error { return n.Cause() }
 	}
 	return func(ctx context.Context) error {
@@ -647,26 +654,29 @@ func isLoss(err error) bool {
 		errors.Is(err, outcome.ErrSuspended) || errors.Is(err, outcome.ErrClosed)
 }
 
-// ZooKeeper deletes the znodes of a session moments after its end. ClickHouse Keeper
-// gives a client that reconnects another session, and keeps the znodes of the former one
-// for that one's timeout: its own process would queue behind them. So a znode that
-// outlives its session is deleted by its path, in whatever session there is, once nobody
-// relies on the Node: the owner of a held one has left, and the margins are over. No
-// other znode has that path, since the Node's id is in it.
-
-// metLocked records that one of the two conditions for that delete is met, which is a
-// field of n.life. Once both are, the delete begins.
-func (n *Node) metLocked(condition *bool) {
-	before := *condition
-	*condition = true
-	// One with a given name is its Claim's to delete.
-	if !before && n.life.sessionOver && n.life.abandoned && n.claim == nil {
-		n.deleteByPathLocked()
+// abandonLocked records that nobody relies on the Node any more, or that it was never
+// held. It may be called again.
+func (n *Node) abandonLocked() {
+	if !n.life.abandoned {
+		n.life.abandoned = true
+		n.deleteOutlivedLocked()
 	}
 }
 
-// deleteByPathLocked begins the delete, which ends with the connection at the latest.
-func (n *Node) deleteByPathLocked() {
+// sessionEndedLocked records that the session has ended, and the znode may be there. It
+// is called once.
+func (n *Node) sessionEndedLocked() {
+	n.life.sessionOver = true
+	n.deleteOutlivedLocked()
+}
+
+// deleteOutlivedLocked begins to delete what has outlived its session (see life), unless
+// one of the two conditions is not met. It ends with the connection at the latest.
+func (n *Node) deleteOutlivedLocked() {
+	// One with a given name is its Claim's to delete.
+	if !n.life.sessionOver || !n.life.abandoned || n.claim != nil {
+		return
+	}
 	// Those that were notified of the loss may still be busy, each for its margin.
 	stays := max(n.life.stays.left(), n.life.margins.left())
 	calls.Start(n.s, func() (none struct{}, _ error) {
