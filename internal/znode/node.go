@@ -621,7 +621,7 @@ func (n *Node) remove(cause error) error {
 		n.removed(cause)
 		return cause
 	}
-	try := removal(n.s, n.session, n.delete)
+	try := deleteTry(n.s, n.session, n.delete)
 	err := n.s.Retry(context.Background(), try)
 	switch {
 	case outcome.Refused(err):
@@ -681,7 +681,7 @@ func (n *Node) deleteOutlivedLocked() {
 	stays := max(n.life.stays.left(), n.life.margins.left())
 	calls.Start(n.s, func() (none struct{}, _ error) {
 		_ = n.s.Pause(context.Background(), stays)
-		return none, oblige(n.s, n.spec.Log, n.Path, n.delete, func(error) {})
+		return none, deleteOrInsist(n.s, n.spec.Log, n.Path, n.delete, func(error) {})
 	})
 }
 
