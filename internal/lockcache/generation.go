@@ -37,7 +37,7 @@ type generation struct {
 
 	// From the grant on.
 	node   *znode.Node // nil until then
-	users  int         // how many Shares are not released
+	users  int         // how many Shares have not ended
 	owners int         // how many Shares there have been
 	// idleSince is when users became 0. idle ends the generation if it stays idle; nil if
 	// no timer runs.
