@@ -135,7 +135,7 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 	o.attempt = newAttempt(call, r.steps)
 	defer func() { o.attempt.call = nil }() // which the ownership would keep
 	hold, err = r.enter(ctx, o, seqnode.Request{
-		TryOnce: a.once, WatchSelf: r.revocable, Listener: o,
+		SingleAttempt: a.once, WatchSelf: r.revocable, Listener: o,
 	})
 	if err != nil {
 		o.attempt.failed(err)

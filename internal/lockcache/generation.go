@@ -58,7 +58,7 @@ var errNobodyWaits = errors.New("nobody waits for it any more")
 // startLocked begins a generation for an owner.
 func (e *entry) startLocked(of *waiter) *generation {
 	q := *of.q
-	q.Cached, q.Attempt = e.isWorthCachingLocked(), of.request.TryOnce
+	q.Cached, q.SingleAttempt = e.isWorthCachingLocked(), of.request.SingleAttempt
 	g := &generation{entry: e, q: &q, policy: of.policy, look: make(chan struct{}, 1)}
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {

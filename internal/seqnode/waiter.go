@@ -282,11 +282,11 @@ func (w *waiter) saw(l listed) {
 func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 	// A single attempt waits for nobody who uses the lock. A cached entry that may be
 	// idle leaves soon, since this znode is queued behind it.
-	if w.request.TryOnce && !w.position().MayBeIdle {
+	if w.request.SingleAttempt && !w.position().MayBeIdle {
 		return false, wait.ErrBusy
 	}
 	w.startStall()
-	if w.isBehindAttempt() { // for so short a time no watch is set
+	if w.isBehindSingleAttempt() { // for so short a time no watch is set
 		wake := wait.Wakers{Reconnected: w.reconnected}
 		if local := w.turn.local; local != nil {
 			wake.Blocker = local.node.Ended().Done()
@@ -341,7 +341,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 	// A single attempt, and an entry that is cached, act on whether the blocker may be
 	// idle, and position says so with what this read has shown.
 	news := zkconn.IsOwnerless(b.stat) || !znode.IsProtected(b.name.Text)
-	asks := w.request.TryOnce || w.request.OnDecision != nil
+	asks := w.request.SingleAttempt || w.request.OnDecision != nil
 	return news && asks && !known, nil
 }
 
@@ -547,20 +547,20 @@ func (w *waiter) position() Position {
 // mayBeIdle tells from a participant's name whether it may neither hold the lock nor wait
 // for it.
 func mayBeIdle(name string) bool {
-	return znode.MayBeCached(name) || znode.IsAttempt(name)
+	return znode.MayBeCached(name) || znode.IsSingleAttempt(name)
 }
 
-// isBehindAttempt tells of a single attempt whether its blocker is another one, which
-// holds the lock, or is about to leave.
-func (w *waiter) isBehindAttempt() bool {
-	return w.request.TryOnce && znode.IsAttempt(w.turn.behind.Text)
+// isBehindSingleAttempt tells of a single attempt whether its blocker is another one,
+// which holds the lock, or is about to leave.
+func (w *waiter) isBehindSingleAttempt() bool {
+	return w.request.SingleAttempt && znode.IsSingleAttempt(w.turn.behind.Text)
 }
 
 // startStall begins the stall, before the first sleep that has one: also of a single
 // attempt behind another one, for as long as that may take to leave.
 func (w *waiter) startStall() {
 	switch {
-	case w.request.StallTimeout == 0 && !w.isBehindAttempt():
+	case w.request.StallTimeout == 0 && !w.isBehindSingleAttempt():
 		w.stall = nil
 	case w.stall == nil:
 		every := w.request.StallTimeout + 2*time.Since(w.asked)

@@ -291,7 +291,7 @@ func (n *Node) IsIdle() bool {
 	case stateEnded:
 		return true
 	}
-	return n.spec.Attempt
+	return n.spec.SingleAttempt
 }
 
 // ExpireLater ends a held Node after the longest time that its Terms allow.
