@@ -125,7 +125,7 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 	o.teller = newTeller(call, r.steps)
 	defer func() { o.teller.call = nil }() // which the ownership would keep
 	hold, err = r.enter(ctx, o, seqnode.Request{
-		TryOnce: a.once, WatchSelf: r.revocable, Listener: o,
+		SingleAttempt: a.once, WatchSelf: r.revocable, Listener: o,
 	})
 	if err != nil {
 		o.teller.failed(err)

@@ -253,12 +253,12 @@ func (s *InterProcessSemaphoreV2) enterLeases(
 ) ([]*znode.Node, error) {
 	if s.most == 1 {
 		node, err := s.leases.EnterThrough(
-			ctx, conn, gate, seqnode.Request{TryOnce: try})
+			ctx, conn, gate, seqnode.Request{SingleAttempt: try})
 		return []*znode.Node{node}, err
 	}
 	return leases.Enter(ctx, conn, leases.Request{
 		Spec: &s.leases.Spec, Queue: s.leases.Observed(), Gate: gate, N: n,
-		Maximum: s.maximum, TryOnce: try,
+		Maximum: s.maximum, SingleAttempt: try,
 	})
 }
 

@@ -21,12 +21,12 @@ import (
 
 // A Request is a wish for some leases.
 type Request struct {
-	Spec    *znode.Spec   // of the leases
-	Queue   observe.Queue // the directory that they are counted in
-	Gate    *znode.Node   // the process that holds it may wait for room
-	N       int           // how many leases
-	Maximum Maximum
-	TryOnce bool // do not wait for room
+	Spec          *znode.Spec   // of the leases
+	Queue         observe.Queue // the directory that they are counted in
+	Gate          *znode.Node   // the process that holds it may wait for room
+	N             int           // how many leases
+	Maximum       Maximum
+	SingleAttempt bool // do not wait for room
 }
 
 // Enter adds N znodes to a directory, all or nothing, and waits until it has no more
@@ -263,7 +263,7 @@ func (v *snapshot) has(n *znode.Node) bool {
 // Wait implements wait.Goal. The first look was without watches, so one with them comes
 // first.
 func (b *batch) Wait(ctx context.Context) (free bool, err error) {
-	if b.TryOnce {
+	if b.SingleAttempt {
 		return false, wait.ErrBusy
 	}
 	if !b.watch {

@@ -110,7 +110,7 @@ func TestOneLeaseWaitsInTheDirectory(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us := newPeer(t, cluster, "us")
 		r := request(enterGate(t, us.S), 1, fixed(0))
-		r.TryOnce = true
+		r.SingleAttempt = true
 		_, err := leases.Enter(bounded(t), us.S, r)
 		require.ErrorIs(t, err, wait.ErrBusy)
 		require.ErrorContains(t, err, "1 wanted, 0 of 0 taken")
@@ -266,7 +266,7 @@ func TestABusyTryGoesBeforeItsGate(t *testing.T) {
 		conn := &deletingConn{Conn: us.Conn}
 		s := connOf(t, conn)
 		r := request(enterGate(t, s), 2, fixed(2))
-		r.TryOnce = true
+		r.SingleAttempt = true
 		_, err := leases.Enter(bounded(t), s, r)
 		require.ErrorIs(t, err, wait.ErrBusy)
 		dir := path.Dir(taken)

@@ -17,12 +17,12 @@ type Maximum func(
 	ctx context.Context, watch bool,
 ) (most int, changed <-chan zk.Event, err error)
 
-// Await waits until n participants are allowed, without any znode. Where it is to try
-// once, wait.ErrBusy says that they are not.
+// Await waits until n participants are allowed, without any znode. In a single
+// attempt, wait.ErrBusy says that they are not.
 func (l Maximum) Await(
-	ctx context.Context, s *zkconn.Conn, n int, tryOnce bool,
+	ctx context.Context, s *zkconn.Conn, n int, single bool,
 ) error {
-	w := &maximumWaiter{s: s, maximum: l, n: n, tryOnce: tryOnce, asked: time.Now()}
+	w := &maximumWaiter{s: s, maximum: l, n: n, single: single, asked: time.Now()}
 	err := wait.Until(ctx, s, w)
 	return wait.Explain(s, err, w.where, w.asked)
 }
@@ -32,7 +32,7 @@ type maximumWaiter struct {
 	s       *zkconn.Conn
 	maximum Maximum
 	n       int
-	tryOnce bool
+	single  bool
 	asked   time.Time
 	where   wait.Place // what the last answer was
 	// watch the maximum with the next look: the first found it too low
@@ -56,7 +56,7 @@ func (w *maximumWaiter) Check(ctx context.Context) (free bool, err error) {
 
 // Wait implements wait.Goal, as a batch does.
 func (w *maximumWaiter) Wait(ctx context.Context) (free bool, err error) {
-	if w.tryOnce {
+	if w.single {
 		return false, wait.ErrBusy
 	}
 	if !w.watch {

@@ -131,7 +131,7 @@ func (e *entry) reconcileLocked() {
 	e.reconcileCurrentLocked()
 	// Then the single attempts. They are not counted below: no znode is created for an
 	// owner that would not wait for it.
-	e.dismissSinglesLocked()
+	e.dismissSingleAttemptsLocked()
 	room := 0
 	if e.current != nil {
 		room = e.current.roomLocked()
@@ -215,9 +215,9 @@ func (e *entry) admitWaitersLocked() {
 	}
 }
 
-// dismissSinglesLocked ends the wait of those who do not wait for others
-// (Request.TryOnce), once it is known that somebody is ahead.
-func (e *entry) dismissSinglesLocked() {
+// dismissSingleAttemptsLocked ends the wait of those who do not wait for others
+// (Request.SingleAttempt), once it is known that somebody is ahead.
+func (e *entry) dismissSingleAttemptsLocked() {
 	switch {
 	case e.isLookingLocked():
 		return // the answer under way may admit them
@@ -226,13 +226,13 @@ func (e *entry) dismissSinglesLocked() {
 	}
 	var singles []*waiter
 	for i, w := range e.waiting {
-		if w.request.TryOnce {
+		if w.request.SingleAttempt {
 			w.where = e.whereLocked(i) // while all the others are still in the slice
 			singles = append(singles, w)
 		}
 	}
 	e.waiting = slices.DeleteFunc(e.waiting, func(w *waiter) bool {
-		return w.request.TryOnce
+		return w.request.SingleAttempt
 	})
 	for _, w := range singles {
 		w.left = e.leftBehindLocked()
@@ -265,8 +265,8 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	// This replaces a current generation of readers, if there is one: it admits no more,
 	// and ends with the last of its users.
 	g.node, g.idleSince, e.current = n, time.Now(), g
-	// Those who wait now are those for whom it queued. They are admitted before anything
-	// is counted: no process that queued later is overtaken by them.
+	// Those who wait now are those for whom it queued. The first of them, or all readers,
+	// are admitted before anything is counted: they overtake no process.
 	e.admitWaitersLocked()
 	g.doubtful, g.handovers = true, 0
 	if !g.q.Cached {

@@ -85,7 +85,7 @@ func TestALookForThoseWhoDoNotWait(t *testing.T) {
 	given := error(nil)
 	g.cancel = func(cause error) { given = cause }
 	w := newWaiter(e, nil)
-	w.request.TryOnce = true
+	w.request.SingleAttempt = true
 	e.next, e.waiting = g, []*waiter{w}
 	require.True(t, g.onDecision(seqnode.Position{}, false), "it may be its turn")
 	g.run = new(calls.Pending[struct{}])

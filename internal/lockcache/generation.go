@@ -37,7 +37,7 @@ type generation struct {
 
 	// From the grant on.
 	node   *znode.Node // nil until then
-	users  int         // how many Shares are not released
+	users  int         // how many Shares have not ended
 	owners int         // how many Shares there have been
 	// idleSince is when users became 0. idle ends the generation if it stays idle; nil if
 	// no timer runs.
@@ -58,7 +58,7 @@ var errNobodyWaits = errors.New("nobody waits for it any more")
 // startLocked begins a generation for an owner.
 func (e *entry) startLocked(of *waiter) *generation {
 	q := *of.q
-	q.Cached, q.Attempt = e.isWorthCachingLocked(), of.request.TryOnce
+	q.Cached, q.SingleAttempt = e.isWorthCachingLocked(), of.request.SingleAttempt
 	g := &generation{entry: e, q: &q, policy: of.policy, look: make(chan struct{}, 1)}
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.run = calls.Start(e.key.conn, func() (none struct{}, err error) {

@@ -26,8 +26,8 @@ type Share struct {
 	lostAt  time.Time // set before lost is done, and read after that
 
 	// Guarded by entry.mu.
-	released bool // or expired
-	guarded  int  // transactions of this owner whose outcome is open
+	ended   bool // released, or expired
+	guarded int  // transactions of this owner whose outcome is open
 }
 
 // Lost is Node.Lost for this owner alone: it stays open whatever becomes of the
@@ -48,9 +48,9 @@ func (sh *Share) Cause() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
-	case sh.released && sh.lost.Err() != nil:
+	case sh.ended && sh.lost.Err() != nil:
 		return context.Cause(sh.lost)
-	case sh.released:
+	case sh.ended:
 		return znode.ErrLeft // and not the end of a znode that others used since
 	}
 	return sh.Node.Cause()
@@ -63,7 +63,7 @@ func (sh *Share) Guard() (settled func(), ok bool) {
 	e := sh.generation.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if sh.released {
+	if sh.ended {
 		return nil, false
 	}
 	done, ok := sh.Node.Guard()
@@ -86,7 +86,7 @@ func (sh *Share) Under() *znode.Node {
 	e := sh.generation.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if sh.released {
+	if sh.ended {
 		return nil
 	}
 	sh.generation.closed = true
@@ -101,10 +101,10 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sh.cancelExpiry()
-	if sh.released {
+	if sh.ended {
 		return func(context.Context) error { return znode.ErrLeft }
 	}
-	sh.released = true
+	sh.ended = true
 	// While ZooKeeper does not answer, the znode may be lost already: the delete will
 	// show that.
 	g.dropUserLocked(sh.guarded > 0 || e.key.conn.Unavailable())
@@ -113,7 +113,8 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	_ = g.node.Check()
 	e.reconcileLocked()
 	if e.current != g && g.users == 0 && g.left == nil {
-		// Readers whose generation was replaced: the last of them releases the znode.
+		// It was lost while in use, or is one of readers that was replaced: the last of
+		// its users releases the znode.
 		g.startLeavingLocked()
 	}
 	if g.left != nil {
@@ -131,15 +132,16 @@ func (sh *Share) Withdraw() { sh.StartLeaving() }
 
 // expire ends the Share of an owner that has had it for as long as it may. Nobody else is
 // admitted, and once nobody is left the generation ends: not before the margin is over,
-// in which this owner may still be busy. Others who use it stay.
+// in which this owner may still be busy. Others who use it stay. Lost tells the owner,
+// and its cause answers the release that follows.
 func (sh *Share) expire() {
 	g, e := sh.generation, sh.generation.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if sh.released || sh.lost.Err() != nil {
+	if sh.ended || sh.lost.Err() != nil {
 		return
 	}
-	sh.released = true
+	sh.ended = true
 	if g.users == 1 {
 		// It has the Node to itself: the Node notifies it, and leaves its margin.
 		g.node.Lose(znode.ErrExpired)

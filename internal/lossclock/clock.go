@@ -190,19 +190,18 @@ func (c contact) provedBy(sent time.Time, within time.Duration) bool {
 	return sent.Sub(c.answered) >= within
 }
 
-// Resume says that the session has users from now on, who may ask for contacts: one to
-// begin with, and then at least one every T/10. Those who only wait, and need no proof
-// yet, are none.
-func (c *Clock) Resume(at time.Time) { c.flow.users = at }
+// Wanted says that contacts are wanted from now on: one to begin with, and then at least
+// one every T/10. Those who only wait, and need no proof yet, want none.
+func (c *Clock) Wanted(at time.Time) { c.flow.wanted = at }
 
 // Ask says that a contact is asked for.
 func (c *Clock) Ask(terms Terms) { c.flow.ask(terms) }
 
-// Idle says that there are no users any more.
-func (c *Clock) Idle(at time.Time) { c.flow.stop(at) }
+// Unwanted says that no contacts are wanted any more: the session is idle.
+func (c *Clock) Unwanted(at time.Time) { c.flow.stop(at) }
 
-// Interrupt says that the process stood still until that time, while there were no users:
-// the pings that were due before may be late.
+// Interrupt says that the process stood still until that time, while no contacts were
+// wanted: the pings that were due before may be late.
 func (c *Clock) Interrupt(at time.Time) { c.flow.interrupt(at) }
 
 // Note records a contact in a session. One that was sent before another that was recorded

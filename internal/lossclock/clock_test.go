@@ -104,10 +104,10 @@ func TestPingsOfAnIdleTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var clock lossclock.Clock
 			for _, b := range c.busy {
-				clock.Resume(after(b.from))
+				clock.Wanted(after(b.from))
 				clock.Ask(terms)
 				if b.to > 0 {
-					clock.Idle(after(b.to))
+					clock.Unwanted(after(b.to))
 				}
 			}
 			clock.Note(terms, 1, after(c.contact), after(c.contact))
@@ -293,14 +293,14 @@ func TestReportedIsByItsTerms(t *testing.T) {
 func TestWhatWasReportedStaysSo(t *testing.T) {
 	terms := lossclock.Terms{Timeout: 12 * second} // reports within 3.3 s
 	var clock lossclock.Clock
-	clock.Resume(after(29 * second))
+	clock.Wanted(after(29 * second))
 	clock.Ask(terms)
-	clock.Idle(after(34 * second))
+	clock.Unwanted(after(34 * second))
 	clock.Note(terms, 1, after(30*second), after(37*second))
 	reported := clock.Reported(terms, 1, time.Time{})
 	require.Equal(t, after(227*tenth), reported)
 
-	clock.Resume(after(39 * second))
+	clock.Wanted(after(39 * second))
 	clock.Ask(terms)
 	clock.Note(terms, 1, after(40*second), after(40*second))
 	require.Equal(t, reported, clock.Reported(terms, 1, time.Time{}))

@@ -9,17 +9,18 @@ type flow struct {
 	// It began at idle and ended at resumed; zero: since forever, and not yet.
 	idle, resumed time.Time
 	stopped       time.Time // the start of the present one; zero: there is none
-	users         time.Time // since when there are users who have not asked yet; or zero
+	// Since when contacts are wanted; zero once one was asked for, or if none are.
+	wanted time.Time
 }
 
-// ask records that a contact is asked for. The idle time ended when the users came, and
+// ask records that a contact is asked for. The idle time ended when it was wanted, and
 // not only now: the process may have stood still since.
 func (f *flow) ask(terms Terms) {
-	at := f.users
+	at := f.wanted
 	if at.IsZero() {
 		return
 	}
-	f.users = time.Time{}
+	f.wanted = time.Time{}
 	// A pause that is shorter than the time of a proof was no idle time: the contacts on
 	// either side prove each other.
 	if f.resumed.IsZero() || at.Sub(f.stopped) >= terms.reportedWithin() {
@@ -28,19 +29,19 @@ func (f *flow) ask(terms Terms) {
 	f.stopped = time.Time{}
 }
 
-// stop records that there are no users any more. If they have not asked, the idle time
-// that was before them goes on.
+// stop records that no contacts are wanted any more. If none was asked for, the idle time
+// that was before goes on.
 func (f *flow) stop(at time.Time) {
-	if f.users.IsZero() {
+	if f.wanted.IsZero() {
 		f.stopped = at
 	}
-	f.users = time.Time{}
+	f.wanted = time.Time{}
 }
 
 // interrupt has the present idle time start over: only from then on are pings taken to be
 // sent in time.
 func (f *flow) interrupt(at time.Time) {
-	if f.users.IsZero() {
+	if f.wanted.IsZero() {
 		f.stopped = at
 	}
 }

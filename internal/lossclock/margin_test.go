@@ -75,7 +75,7 @@ func TestAGrantWaitsForAProofWhereAnswersAreSlow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var clock lossclock.Clock
 			outlasts := func() bool { return clock.Outlasts(terms, 1, time.Time{}, 0) }
-			clock.Resume(after(100 * second))
+			clock.Wanted(after(100 * second))
 			clock.Ask(terms)
 			clock.Note(terms, 1, after(100*second), after(100*second+c.takes))
 			require.Equal(t, c.takes, clock.Answer())

@@ -425,7 +425,7 @@ func (m *model) busy() {
 	if m.coin("as a ping is due") {
 		m.pass(modelPing - 1 - (m.now-m.pinged)%modelPing)
 	}
-	m.clock.Resume(m.at(m.now))
+	m.clock.Wanted(m.at(m.now))
 	for range m.pick(0, 3, "stalls") {
 		m.beat(modelT/20, m.pick(0, 1, "gap")*m.pick(0, modelT/4, "beats"))
 		m.stalled = true
@@ -433,7 +433,7 @@ func (m *model) busy() {
 		m.beat(modelT/20, m.near(modelT/2, "stalled"))
 		m.stalled = m.coin("still")
 	}
-	m.clock.Idle(m.at(m.now))
+	m.clock.Unwanted(m.at(m.now))
 	if m.stalled {
 		m.pass(m.near(modelPing-1-(m.now-m.pinged)%modelPing, "still stalled"))
 	}
@@ -510,7 +510,7 @@ func stalls(t *testing.T, half, since, lasts int, stopped bool) {
 	m.pingsBy(2*half, half)
 	m.connect(0)
 	m.pass(2 * modelT)
-	m.clock.Resume(m.at(m.now))
+	m.clock.Wanted(m.at(m.now))
 	m.beat(modelT/10, since)
 	m.stalled = true
 	if stopped {
@@ -545,7 +545,7 @@ func resumes(t *testing.T, half, lasts, phase int) {
 	m.pingsBy(2*half, half)
 	m.connect(0)
 	m.pass(2*modelT - 1)
-	m.clock.Resume(m.at(m.now))
+	m.clock.Wanted(m.at(m.now))
 	last := m.now + lasts - phase // the leader's last ping that is answered
 	m.nextPing = last - (last-m.now-1)/half*half
 	if last <= m.now {
@@ -586,7 +586,7 @@ func standsStill(t *testing.T, half, since, lasts int, dies bool) {
 	m.pass(lasts)
 	m.stalled = false
 	m.clock.Interrupt(m.at(m.now))
-	m.clock.Resume(m.at(m.now))
+	m.clock.Wanted(m.at(m.now))
 	m.step(m.contact)
 	if dies {
 		m.beat(modelT/20, max(0, m.nextPing-2-m.now))
@@ -665,7 +665,7 @@ func TestNeverReliedOnForTooLongWhereAnswersAreSlow(t *testing.T) {
 		m.connect(0)
 		for range m.pick(1, 3, "rounds") {
 			m.pass(m.near(modelT, "idle"))
-			m.clock.Resume(m.at(m.now))
+			m.clock.Wanted(m.at(m.now))
 			m.slow = m.pick(0, modelT/9, "slow")
 			if m.coin("each as slow") {
 				slow := m.slow
@@ -693,7 +693,7 @@ func TestNeverReliedOnForTooLongWhereAnswersAreSlow(t *testing.T) {
 			proved += m.contacts
 			m.slow = 0
 			m.pass(modelT / 2)
-			m.clock.Idle(m.at(m.now))
+			m.clock.Unwanted(m.at(m.now))
 			if m.via < 0 {
 				m.connect(m.pick(0, 2, "server"))
 			}

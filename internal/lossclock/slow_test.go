@@ -37,7 +37,7 @@ func newSlowLine(terms lossclock.Terms, takes func() time.Duration) *slowLine {
 		terms: terms, takes: takes, now: after(time.Hour), least: time.Hour,
 	}
 	l.wrote = l.now
-	l.clock.Resume(l.now)
+	l.clock.Wanted(l.now)
 	l.request(true) // the create
 	l.sent = l.now
 	return l

@@ -7,6 +7,9 @@ import (
 	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
+// isIdle reports whether there is no member and no create under way.
+func (q *Queue) isIdle() bool { return len(q.members) == 0 && len(q.coming) == 0 }
+
 // check verifies what the comments on the fields promise.
 func (q *Queue) check() error {
 	for i, m := range q.members {

@@ -7,10 +7,10 @@ import (
 )
 
 // Decide judges m by the facts, with the cheapest source that suffices. now is the epoch,
-// read before the call, after the watches on m's znode and on the directory were polled. It
-// may be called at any time and any number of times; it remembers only what users are
-// shown (the count ahead, and whether m has met a participant of another process). It
-// allocates only for Reads.
+// read before the call, after the watches on m's znode and on the directory were polled.
+// It may be called at any time and any number of times. It remembers only how many are
+// ahead, which users are shown, and whether m has met a participant of another process,
+// which the plan of the next create depends on. It allocates only for Reads.
 //
 // A grant is of the moment of the call: the driver reports it by [Queue.Held], and not if
 // facts of m were reported in between. Decide of a held member repeats the grant.

@@ -84,7 +84,7 @@ func (d *driver) answer(a Stamp, names ...string) (missing []*Member) {
 
 func (d *driver) confirm(m *Member) {
 	d.Helper()
-	d.Confirmed(m, d.epoch, m.Token())
+	d.Confirmed(m, d.epoch)
 	d.check()
 }
 
@@ -148,9 +148,9 @@ func (d Decision) short() string {
 func TestAFreeQueue(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, mutexRules)
-	require.True(t, d.Idle())
+	require.True(t, d.isIdle())
 	require.Equal(t, WithList, d.Creating("L-", zkSession))
-	require.False(t, d.Idle())
+	require.False(t, d.isIdle())
 	a := d.Asking(0, false)
 	m := d.Created(Creation{Name: name("L-1"), Session: zkSession})
 	d.is(m, "list")
@@ -162,7 +162,7 @@ func TestAFreeQueue(t *testing.T) {
 	d.Held(m, true)
 	d.is(m, "first")
 	d.leave(m)
-	require.True(t, d.Idle())
+	require.True(t, d.isIdle())
 	mark, ok := d.Watermark()
 	require.True(t, ok)
 	require.Equal(t, Watermark{Seq: 1, Token: d.last}, mark)
@@ -246,7 +246,7 @@ func TestAnEventGrantsOnlyWhoIsConfirmed(t *testing.T) {
 	for what, spoil := range map[string]func(d *driver, m *Member){
 		"never":         func(*driver, *Member) {},
 		"fired":         func(d *driver, m *Member) { d.confirm(m); d.Unconfirmed(m) },
-		"another epoch": func(d *driver, m *Member) { d.Confirmed(m, 1, 102) },
+		"another epoch": func(d *driver, m *Member) { d.Confirmed(m, 1) },
 		"a doubt":       func(d *driver, m *Member) { d.confirm(m); d.Doubt(m) },
 		"order not kept": func(d *driver, m *Member) {
 			d.rules.Ordered = false
@@ -376,7 +376,7 @@ func TestManyOfOneProcess(t *testing.T) {
 	d.show("L-1")
 	d.is(first, "first")
 	d.Held(first, true)
-	require.Equal(t, Alone, d.Creating("L-", zkSession))
+	require.Equal(t, NoList, d.Creating("L-", zkSession))
 	d.NotCreated("L-")
 	require.Equal(t, WithList, d.Creating("L-", zkSession+1), "of another session")
 	ms := []*Member{first}
@@ -442,7 +442,7 @@ func TestWhatToSendWithACreate(t *testing.T) {
 	d.Remember(Watermark{Seq: 1, Token: 101})
 	d.Remember(Watermark{Seq: 0, Token: 100}) // older
 	require.Equal(t, WithList, d.Creating("W-", zkSession), "no number counts")
-	require.Equal(t, Alone, d.Creating("R-", zkSession), "a writer is under way")
+	require.Equal(t, NoList, d.Creating("R-", zkSession), "a writer is under way")
 	d.NotCreated("W-")
 	require.Equal(t, WithDirectory, d.Creating("R-", zkSession))
 	d.Remember(Watermark{Seq: 2, Token: 103, MetStranger: true})
@@ -451,7 +451,7 @@ func TestWhatToSendWithACreate(t *testing.T) {
 		d.NotCreated("R-")
 		d.check()
 	}
-	require.True(t, d.Idle())
+	require.True(t, d.isIdle())
 }
 
 func TestNumbersPassMembersThatHaveHandedOver(t *testing.T) {

@@ -17,8 +17,8 @@ const (
 	// ReadAhead says to read the znodes in Decision.Reads, all at once, with one Stamp,
 	// and report [Queue.There] or [Queue.Gone] of each.
 	ReadAhead
-	// ConfirmOwn says to read m's own znode with a watch, and report [Queue.Confirmed].
-	// Only its token is missing.
+	// ConfirmOwn says to read m's own znode with a watch, and report its token
+	// ([Queue.LearnToken]), the only thing that is missing, and [Queue.Confirmed].
 	ConfirmOwn
 )
 
@@ -28,8 +28,8 @@ type Decision struct {
 	// Granted: it is the member's turn. First: nobody at all is ahead, whether or not it
 	// excludes the member. Only a grant has First. A reader does not count that was
 	// created under a writer of this process, and whose Created was not reported before
-	// that writer ended: it is over. If the token is not known, the driver waits for
-	// Confirmed before it calls Held.
+	// that writer ended: it is over. If the token is not known, the driver finds it out,
+	// and reports it before it calls Held.
 	Granted, First bool
 
 	// Over: the member has ended, or the writer that it reads under has. Its owner
@@ -70,6 +70,7 @@ type Decision struct {
 	// exclude the member. It counts members that have left, until their znodes are gone.
 	// Of ByNeighbour it is a guess: nothing was asked about others.
 	Ahead int
-	// By is the source of the decision; zero if there is a question to ask.
+	// By is the source of the decision; zero if there is a question to ask. Only tests
+	// read it: what the model accepts of a grant depends on it.
 	By Sources
 }

@@ -16,7 +16,7 @@
 //     answer, then call Decide again. Repeat a request that failed. Call Decide again,
 //     too, if the epoch grew.
 //   - At any time: Confirmed when the watch on the member's own znode is set, Unconfirmed
-//     when it fires, and Directory for the watch on the directory.
+//     when it fires, Directory for the watch on the directory, and LearnToken.
 //   - When the lock is granted: Held, before anybody relies on it, or Refused if nobody
 //     may rely on it.
 //   - At the end of a member, whether waiting or held: Left or Lost at once. Then the
@@ -24,9 +24,9 @@
 //     each of the two, the members whose Decision.Local it was decide again.
 //
 // Before the driver calls Decide of a member, it polls the watch on that member's znode
-// and the one on the directory, and reports what has fired. What other facts say happened
-// before that: only so does a watch that has not fired prove anything. If events can come
-// late (Rules.Ordered is false) it proves nothing, and is not used.
+// and the one on the directory, and reports what has fired. Whatever was reported earlier
+// happened before that poll. Only so does a watch that has not fired prove anything. If
+// events can come late (Rules.Ordered is false) it proves nothing, and is not used.
 //
 // A member that ended is not used again; its owner rejoins by a new create.
 //

@@ -15,9 +15,9 @@ const (
 	// and the driver can watch the directory ([Queue.Directory]), which it begins now.
 	// Otherwise it does as for WithList.
 	WithDirectory
-	// Alone says to send nothing with it. A member of this process goes first most
+	// NoList says to send nothing with it. A member of this process goes first most
 	// likely.
-	Alone
+	NoList
 )
 
 // A Creation is what a create has made.

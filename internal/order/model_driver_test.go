@@ -11,7 +11,6 @@ func (m *model) report(i int) {
 	r := m.k.inbox[i]
 	m.k.inbox = slices.Delete(m.k.inbox, i, i+1)
 	m.say("answer to %d: %s %s lost=%v found=%v", r.by.id, r.op, r.name, r.lost, r.found)
-	m.poll()
 	m.answers()[r.op](r)
 }
 
@@ -183,7 +182,8 @@ func (m *model) watchSet(r *request) {
 		case !r.found:
 			m.end(s, true)
 		case m.k.watches[r.name] != nil:
-			m.q.Confirmed(s.m, r.epoch, r.made.czxid)
+			m.q.LearnToken(s.m, r.made.czxid)
+			m.q.Confirmed(s.m, r.epoch)
 			m.fact("Confirmed(%s, epoch %d, %d)", r.name, r.epoch, r.made.czxid)
 		}
 		return
@@ -283,7 +283,7 @@ func tooWide(leaves []leaf) bool {
 
 // decide is a waiting goroutine's turn to judge, and to do what the decision says.
 func (m *model) decide(s *slot) {
-	m.poll()
+	m.poll(s)
 	d := m.q.Decide(s.m, m.epoch)
 	m.mix("decide")
 	m.mixNumber(uint64(s.id))

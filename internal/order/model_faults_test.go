@@ -63,9 +63,7 @@ func (f *faulty) Decide(m *Member, now Epoch) Decision {
 	return f.queue.Decide(m, f.at(now))
 }
 
-func (f *faulty) Confirmed(m *Member, e Epoch, czxid int64) {
-	f.queue.Confirmed(m, f.at(e), czxid)
-}
+func (f *faulty) Confirmed(m *Member, e Epoch) { f.queue.Confirmed(m, f.at(e)) }
 
 func (f *faulty) Created(c Creation) *Member {
 	c.Epoch = f.at(c.Epoch)

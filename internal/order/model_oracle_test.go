@@ -18,7 +18,8 @@ type queue interface {
 	Listed(a Stamp, l Listing) ([]*Member, error)
 	Gone(a Stamp, n seqname.Name)
 	There(a Stamp, n seqname.Name)
-	Confirmed(m *Member, e Epoch, czxid int64)
+	LearnToken(m *Member, token int64)
+	Confirmed(m *Member, e Epoch)
 	Unconfirmed(m *Member)
 	Doubt(m *Member)
 	Directory(e Epoch, czxid int64)
@@ -28,7 +29,7 @@ type queue interface {
 	Lost(m *Member)
 	Removed(m *Member, gone bool)
 	Decide(m *Member, now Epoch) Decision
-	Idle() bool
+	isIdle() bool
 	Watermark() (Watermark, bool)
 	Remember(w Watermark)
 	check() error

@@ -316,7 +316,7 @@ func (m *model) idle() bool {
 			return false
 		}
 	}
-	return busy == 0 && m.facts > 0 && m.q.Idle()
+	return busy == 0 && m.facts > 0 && m.q.isIdle()
 }
 
 // forget drops the queue but for its watermark.

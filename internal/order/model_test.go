@@ -265,7 +265,7 @@ func (m *model) begin(s *slot, kind string, under *stake) {
 	m.creates++
 	s.kind, s.under, s.stage = kind, under, creating
 	s.orphans, s.dirty, s.idleAsks, s.own, s.m = nil, false, 0, nil, nil
-	plan := Alone
+	plan := NoList
 	if under == nil {
 		plan = m.q.Creating(kind, m.k.session)
 		m.fact("Creating(%s) by %d = %d", kind, s.id, plan)
@@ -302,27 +302,30 @@ func (m *model) watchDirectory(s *slot) {
 	}
 }
 
-// poll tells of the watches that have fired on znodes of ours and on the directory.
-func (m *model) poll() {
+// poll tells of the watches that have fired on the znode of s and on the directory: a
+// driver does so before each decision, and of no other member.
+func (m *model) poll(s *slot) {
+	m.pollDirectory()
 	for i := range m.k.fired {
-		e := &m.k.fired[i]
-		if e.name == theDirectory {
-			if m.directory == "watched" {
-				m.q.Directory(m.epoch, 0)
-				m.fact("Directory(0)")
-			}
-			m.directory = "" // what was asked for is of no use: it fired
-			continue
-		}
-		if st := m.stakes[e.name]; st != nil && st.alive() && !e.polled {
+		if e := &m.k.fired[i]; e.name == s.own.leaf.text && s.own.alive() && !e.polled {
 			e.polled = true
-			m.q.Unconfirmed(st.m)
+			m.q.Unconfirmed(s.m)
 			m.fact("Unconfirmed(%s)", e.name)
 		}
 	}
-	m.k.fired = slices.DeleteFunc(m.k.fired, func(e event) bool {
-		return e.name == theDirectory
-	})
+}
+
+func (m *model) pollDirectory() {
+	isDirectory := func(e event) bool { return e.name == theDirectory }
+	if !slices.ContainsFunc(m.k.fired, isDirectory) {
+		return
+	}
+	m.k.fired = slices.DeleteFunc(m.k.fired, isDirectory)
+	if m.directory == "watched" {
+		m.q.Directory(m.epoch, 0)
+		m.fact("Directory(0)")
+	}
+	m.directory = "" // what was asked for is of no use: it fired
 }
 
 func (s *stake) alive() bool { return s.m != nil && !s.left && !s.lost && !s.removed }
@@ -331,10 +334,9 @@ func (s *stake) alive() bool { return s.m != nil && !s.left && !s.lost && !s.rem
 func (m *model) reportEvent(i int) {
 	e := m.k.fired[i]
 	m.say("event %s", e.name)
-	m.poll()
-	i = slices.IndexFunc(m.k.fired, func(f event) bool { return f.name == e.name })
-	if i < 0 {
-		return // the directory's
+	if e.name == theDirectory {
+		m.pollDirectory()
+		return
 	}
 	m.k.fired = slices.Delete(m.k.fired, i, i+1)
 	st := m.stakes[e.name]
@@ -348,7 +350,6 @@ func (m *model) reportEvent(i int) {
 }
 
 func (m *model) gone(ask Stamp, mark int, text string) {
-	m.poll()
 	m.q.Gone(ask, m.name(text))
 	m.told[text] = max(m.told[text], mark)
 	m.fact("Gone(%s)", text)

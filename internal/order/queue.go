@@ -23,8 +23,8 @@ type Watermark struct {
 type Queue struct {
 	rules Rules
 
-	// now is the last moment; no moment that is kept anywhere is later. changed is the
-	// moment of the last fact.
+	// now is the last moment; no moment that is kept anywhere is later. changed is that
+	// of the last fact that can change a decision.
 	now, changed moment
 
 	// members are in the order of the queue, each until it is removed, none twice. Those
@@ -65,11 +65,8 @@ func New(r Rules) *Queue {
 	return &Queue{rules: r, coming: map[string]int{}}
 }
 
-// Idle reports whether there is no member and no create under way. Then the queue may be
-// forgotten; what is worth keeping is its [Queue.Watermark].
-func (q *Queue) Idle() bool { return len(q.members) == 0 && len(q.coming) == 0 }
-
-// Watermark returns how far the queue has come, false if that is not known.
+// Watermark returns how far the queue has come, false if that is not known. It is what is
+// worth keeping of a queue without members and creates under way, which may be forgotten.
 func (q *Queue) Watermark() (Watermark, bool) { return q.mark, q.mark.Token != 0 }
 
 // Remember tells a new queue the watermark of an earlier one of the same connection and
@@ -98,7 +95,7 @@ func (q *Queue) Creating(kind string, session int64) Plan {
 	}
 	switch {
 	case led && q.uses(ByNeighbour):
-		return Alone
+		return NoList
 	case q.counts(next) && !q.mark.MetStranger:
 		// Nobody else came lately, so the number will do, and saves the list.
 		return WithDirectory
@@ -108,7 +105,10 @@ func (q *Queue) Creating(kind string, session int64) Plan {
 
 // NotCreated says that a create that was announced has made no znode, or none that is to
 // be a member.
-func (q *Queue) NotCreated(kind string) {
+func (q *Queue) NotCreated(kind string) { q.came(kind) }
+
+// came ends an announcement: the create of that kind is not under way any more.
+func (q *Queue) came(kind string) {
 	if q.coming[kind]--; q.coming[kind] <= 0 {
 		delete(q.coming, kind)
 	}
@@ -124,7 +124,7 @@ func (q *Queue) Created(c Creation) *Member {
 		epoch: c.Epoch, token: c.Czxid, joined: q.change(),
 	}
 	if c.Under == nil {
-		q.NotCreated(c.Name.Kind)
+		q.came(c.Name.Kind)
 	}
 	m.met = q.isGap(m) // before m is a member
 	// Another member's list may have shown m before its create was reported. If m is the
@@ -261,19 +261,27 @@ func (q *Queue) There(stamp Stamp, n seqname.Name) {
 	}
 }
 
-// Confirmed says that m's own znode was read, with a watch that is pending. e is the
-// epoch, read before the request was sent; the confirmation lapses with it. czxid is the
-// znode's. If the read does not find the znode, the driver ends m.
-func (q *Queue) Confirmed(m *Member, e Epoch, czxid int64) {
-	q.tick()
+// LearnToken says what m's token is; 0: that is not known yet. It is ignored of a member
+// that has ended, and if the token is known.
+func (q *Queue) LearnToken(m *Member, token int64) {
 	if m.lives() {
-		m.confirmed = in(e)
-		m.learnToken(czxid)
+		m.learnToken(token)
 	}
 }
 
-// Unconfirmed says that the watch on m's own znode has fired. A change of its data is
-// followed by another read and Confirmed, a deletion by Lost and Removed.
+// Confirmed says that m's own znode was read, with a watch that is pending. e is the
+// epoch, read before the request was sent; the confirmation lapses with it. If the read
+// does not find the znode, the driver ends m.
+func (q *Queue) Confirmed(m *Member, e Epoch) {
+	q.tick()
+	if m.lives() {
+		m.confirmed = in(e)
+	}
+}
+
+// Unconfirmed says that no watch on m's own znode is pending: it has fired, or was never
+// set. A change of its data is followed by another read and Confirmed, a deletion by Lost
+// and Removed.
 func (q *Queue) Unconfirmed(m *Member) {
 	q.change()
 	m.confirmed = 0

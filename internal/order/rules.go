@@ -29,7 +29,7 @@ func (x Excludes) Follows(self seqname.Name, behind []seqname.Name) bool {
 // Sources is a set of the sources that [Queue.Decide] may use besides lists.
 type Sources uint8
 
-// The sources, the cheapest first. Decisions name theirs in [Decision.By].
+// The sources, the cheapest first. Decisions name theirs in [Decision.By], for tests.
 const (
 	// ByNeighbour means that a member of this process that excludes another blocks it.
 	ByNeighbour Sources = 1 << iota

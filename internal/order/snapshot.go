@@ -10,7 +10,7 @@ import (
 // another, so a list that shows a member has all who can ever be ahead of it, but for
 // those who are nested.
 type snapshot struct {
-	// entries are in order, and no two are spreadLimit apart.
+	// entries are in order, and no two are seqname.SpreadLimit apart.
 	entries []entry
 
 	// The list was asked for, and reported later. The zero moment: there was none.

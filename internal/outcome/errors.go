@@ -29,7 +29,7 @@ var (
 	// here. A contact can still show that it has not.
 	ErrSuspended = errors.New("out of touch with ZooKeeper")
 	// ErrTooShort says that no session with these servers can be relied on; see
-	// Config.ServerTick.
+	// lossclock.Terms.
 	ErrTooShort = errors.New("the session timeout is too short to hold a lock")
 )
 

@@ -47,8 +47,9 @@ func (c *clock) Now() time.Time {
 	return c.timeline.At(now, c.wall(now))
 }
 
-// seen is the time at which now is at, if the line goes on as the clock of programs does.
-func (c *clock) seen(at time.Time) time.Time {
+// programTime converts at from the loss clock's line to the clock of programs, if both go
+// on alike.
+func (c *clock) programTime(at time.Time) time.Time {
 	now := time.Now()
 	return at.Add(now.Sub(c.timeline.At(now, c.wall(now))))
 }

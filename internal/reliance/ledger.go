@@ -18,7 +18,7 @@ type Ledger struct {
 	closed    bool         // see Close
 
 	used     bool      // there are users; see Resume
-	asking   bool      // contacts are asked for: the users need some; see asks
+	asking   bool      // contacts are asked for: the users need some; see update
 	creating int       // creates under way
 	far      int       // how many of ephemerals are far from their turn
 	lookBy   time.Time // when somebody is to look again; see LookBy
@@ -121,9 +121,9 @@ func (l *Ledger) update() {
 	l.lookLate() // the clock is about to rely on the pings so far
 	l.asking = asks
 	if asks {
-		l.evidence.Resume(l.Now())
+		l.evidence.Wanted(l.Now())
 	} else {
-		l.evidence.Idle(l.Now())
+		l.evidence.Unwanted(l.Now())
 	}
 }
 
@@ -221,19 +221,16 @@ func (l *Ledger) EphemeralsAt(path string) (found []Ephemeral) {
 // on it is notified that the session is suspended, margin earlier than necessary; of
 // several margins for one ephemeral the longest counts. An ephemeral that is not held yet
 // has to wait for a contact if it would be notified although nothing is wrong. With a
-// margin, until is when to look at it again.
+// margin, until is when to look at it again. To hold what is held may extend its margin.
 func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err error) {
 	t := l.ephemerals[path]
-	if t == nil { // untracked meanwhile, by the call that notified it of its loss
+	if t == nil { // it has ended, and was untracked once it was removed
 		return until, outcome.ErrSessionEnded
 	}
 	l.Approach(path)
 	margin = max(margin, t.margin)
-	// The session may be good now, by a handshake, but no proof would come in time.
-	if terms := l.terms(); !terms.Workable() {
-		return until, fmt.Errorf("%w: a session timeout of %v, with a server tick of "+
-			"%v; at least %v is needed, and servers grant two ticks by default",
-			outcome.ErrTooShort, terms.Timeout, terms.Tick, terms.LeastTimeout())
+	if err := l.workable(); err != nil {
+		return until, err
 	}
 	// One that is held already keeps its hold, whatever the timeout is by now.
 	if err := l.CheckMargin(margin); !t.held && err != nil {
@@ -254,14 +251,42 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 	return until, nil
 }
 
+// Judge returns why the ephemeral at path, which is held, cannot be relied on at this
+// moment; nil if it can.
+func (l *Ledger) Judge(path string) error {
+	t := l.ephemerals[path]
+	if t == nil {
+		return outcome.ErrSessionEnded
+	}
+	if err := l.workable(); err != nil {
+		return err
+	}
+	if cause := l.judge(t.session, t.margin); cause != nil {
+		return l.explain(cause, t.session, t.margin)
+	}
+	return nil
+}
+
+// workable returns an error if T is so short for the tick that no proof would come in
+// time. The session may be good just now, by a handshake.
+func (l *Ledger) workable() error {
+	terms := l.terms()
+	if terms.Workable() {
+		return nil
+	}
+	return fmt.Errorf("%w: a session timeout of %v, with a server tick of %v; at least "+
+		"%v is needed, and servers grant two ticks by default",
+		outcome.ErrTooShort, terms.Timeout, terms.Tick, terms.LeastTimeout())
+}
+
 // Until is when the ephemeral at path, which is held, is notified that its session is
-// suspended, if nothing more is heard: by the time that programs see, not on the loss
-// clock's line. It is now if the ephemeral is untracked, or nothing is known of its
+// suspended, if nothing more is heard: by the clock of programs, not on the loss clock's
+// line. It is now if the ephemeral is untracked, or nothing is known of its
 // session.
 func (l *Ledger) Until(path string) time.Time {
 	if t := l.ephemerals[path]; t != nil {
 		if end, ok := l.goodUntil(t.session); ok {
-			return l.seen(end.Add(-t.margin))
+			return l.programTime(end.Add(-t.margin))
 		}
 	}
 	return time.Now()

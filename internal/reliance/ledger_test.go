@@ -62,8 +62,11 @@ func TestALossIsNoticedAtItsTime(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, until, next)
 		require.Empty(t, l.Suspended())
+		require.NoError(t, l.Judge("/early"))
 		time.Sleep(next.Sub(l.Now()))
 		require.Equal(t, []any{early}, told(l.Suspended()))
+		require.ErrorIs(t, l.Judge("/early"), outcome.ErrSuspended)
+		require.NoError(t, l.Judge("/held"), "its margin is its own")
 		next, ok = l.Next(1, l.Now())
 		require.True(t, ok)
 		require.Equal(t, until.Add(margin), next)
@@ -105,6 +108,8 @@ func TestTheEndOfASessionAndOfAConnection(t *testing.T) {
 	require.ErrorIs(t, err, outcome.ErrClosed)
 	_, err = l.Hold("/c", 0)
 	require.ErrorIs(t, err, outcome.ErrSessionEnded, "nobody has tracked it")
+	require.ErrorIs(t, l.Judge("/b"), outcome.ErrClosed)
+	require.ErrorIs(t, l.Judge("/c"), outcome.ErrSessionEnded, "nobody has tracked it")
 }
 
 func TestEphemeralsAreFoundByAPath(t *testing.T) {

@@ -189,9 +189,10 @@ func (c *cohort) isFollowed(m *Member) bool {
 // confirmLocked tells what the watch on m's own znode says, and the token, which may have
 // become known.
 func (c *cohort) confirmLocked(m *Member) {
-	epoch, ok := m.node.Confirmation()
-	c.order.Confirmed(m.self, order.Epoch(epoch), m.node.Token())
-	if !ok {
+	c.order.LearnToken(m.self, m.node.Token())
+	if epoch, ok := m.node.Confirmation(); ok {
+		c.order.Confirmed(m.self, order.Epoch(epoch))
+	} else {
 		c.order.Unconfirmed(m.self)
 	}
 }

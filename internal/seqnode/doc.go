@@ -24,14 +24,19 @@
 //
 // # Who reports which fact
 //
-//	Creating, Asking      Member.Sending, just before the create and the list behind it
+//	Remember              newCohort: what the last cohort of the queue has noted
+//	Creating              Member.Sending, just before the create
 //	Created, NotCreated   Member.Created, on the goroutine of the create
 //	Listed                cohort.report, once for each list, however many wait for it
 //	Gone, There           waiter.Wait, cohort.read: events and reads of others' znodes
-//	Confirmed, Directory  cohort.decide: what the two watches say just now
-//	Doubt                 waiter.sleep: an event that says nothing certain
-//	Held                  waiter.Commit
+//	Directory             cohort.decide: what the watch on it says just now
+//	Confirmed,            cohort.confirmLocked: likewise of the watch on the member's
+//	Unconfirmed           own znode, before a decision and a hold; and LearnToken
+//	Doubt                 waiter.sleep: an event, or a poll, that says nothing certain
+//	Held, Refused         waiter.Commit
 //	Left, Lost, Removed   Member.End and Member.Removed, as the Node ends
+//
+// Asking comes before each request whose answer is reported.
 //
 // Package order says what must be passed with each. Two rules ensure that here. An epoch
 // or a Stamp is read before its request is sent. And under one mutex the watches are
@@ -63,7 +68,7 @@
 //   - Member: one Node of ours and its part in the order (self).
 //   - turn: what a waiter keeps of a decision. local: the participant to wait for, if it
 //     is of this process and session. No watch is set on its znode: its Node reports its
-//     end. alone: nobody at all was ahead (order.Decision.First).
+//     end.
 //   - Position: how many are ahead, and whom one waits for, as users receive it.
 //   - rest: of a waiter, that it is far from its turn: as far as is known, others than
 //     its blocker have to go first. It needs no proof of its session yet, so none is

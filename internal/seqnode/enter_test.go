@@ -411,14 +411,14 @@ func TestATryWaitsForNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		ahead := other.Occupy()
-		e := enter(bounded(t), us, seqnode.Request{TryOnce: true})
+		e := enter(bounded(t), us, seqnode.Request{SingleAttempt: true})
 		queuetest.Within(t, time.Second, e.done, "it waits")
 		require.ErrorIs(t, e.err, wait.ErrBusy)
 		require.ErrorContains(t, e.err, "1 ahead, behind "+ahead)
 		require.Equal(t, []string{ahead}, us.Nodes())
 
 		other.Remove(ahead)
-		enter(bounded(t), us, seqnode.Request{TryOnce: true}).held(time.Second)
+		enter(bounded(t), us, seqnode.Request{SingleAttempt: true}).held(time.Second)
 	})
 }
 

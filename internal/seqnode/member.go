@@ -25,9 +25,6 @@ type Member struct {
 	node      *znode.Node
 	epoch     order.Epoch            // from before the create was sent
 	firstList *calls.Pending[answer] // the list behind the create; nil once it is used
-	// The last list has shown one ahead that is no cached entry: it is in use, or waits.
-	// Of the goroutine that waits.
-	userAhead bool
 
 	// Guarded by cohort.mu. Created sets self. The Node may end before that; then over
 	// says so, and Created makes up for it.
@@ -55,11 +52,11 @@ func (m *Member) Sending() {
 	c.mu.Unlock()
 	// The next number proves that nobody is ahead, if the parent znode is still the same.
 	// A watch tells that, which is set once and serves all later creates.
-	if plan == order.WithDirectory && m.s.TellsCreates() &&
-		m.s.WatchIncarnation(m.queue.Dir) {
-		plan = order.Alone
+	byNumber := false
+	if plan == order.WithDirectory && m.s.TellsCreates() {
+		byNumber = m.s.WatchIncarnation(m.queue.Dir)
 	}
-	if plan != order.Alone {
+	if plan != order.NoList && !byNumber {
 		m.firstList = calls.Start(m.s, func() (answer, error) {
 			return m.queue.children(m.s, stamp, epoch), nil
 		})
@@ -136,6 +133,7 @@ func (m *Member) Removed(gone bool) {
 	m.cohort.mu.Lock()
 	defer m.cohort.mu.Unlock()
 	if m.over.removed, m.over.gone = true, gone; m.self != nil {
+		// Once more: what was in use when the Node left may be settled by now.
 		m.endLocked(m.node.Cause())
 		m.removeLocked(gone)
 	}

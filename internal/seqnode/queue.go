@@ -35,9 +35,9 @@ type Queue struct {
 
 // A Request is one wish to get through the queue.
 type Request struct {
-	// TryOnce: do not wait for another participant, but for a cached entry to leave that
-	// nobody may be using: until ctx is done.
-	TryOnce bool
+	// SingleAttempt: do not wait for another participant, but for a cached entry to leave
+	// that nobody may be using: until ctx is done.
+	SingleAttempt bool
 	// StallTimeout: end the wait with [wait.ErrBusy] once nobody ahead has left for so
 	// long, and for twice as long as joining has taken. It starts over with each znode.
 	// 0: never.
@@ -88,9 +88,9 @@ func (q *Queue) Enter(
 		return nil, err
 	}
 	spec := &q.Spec
-	if r.TryOnce {
-		attempt := q.Spec
-		attempt.Attempt, spec = true, &attempt
+	if r.SingleAttempt {
+		single := q.Spec
+		single.SingleAttempt, spec = true, &single
 	}
 	var backoff zkconn.Backoff
 	for {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/zkrecipes/recipes/internal/order"
 	"github.com/zkrecipes/recipes/internal/seqname"
 	"github.com/zkrecipes/recipes/internal/stubconn"
 	"github.com/zkrecipes/recipes/internal/zkconn"
@@ -91,8 +92,9 @@ func TestACohortKeepsNobodyWhoHasNotCome(t *testing.T) {
 	q, _ := stubQueue(t)
 	m := q.newWaiter(stubconn.Use(t, &deniedConn{}), Request{}).Member
 	require.ErrorIs(t, join(t, m), zk.ErrNoAuth)
-	require.True(t, m.cohort.order.Idle())
 	require.True(t, m.cohort.unused)
+	plan := m.cohort.order.Creating(q.Kind, 1)
+	require.Equal(t, order.WithList, plan, "nobody else is coming")
 }
 
 // An orphanConn loses the answer to a create, which is done late: when another of the

@@ -133,7 +133,7 @@ func TestWhoGivesUpBehindTheGateLeavesBoth(t *testing.T) {
 		ahead := other.Occupy()
 		gate := enterGate(t, us)
 		_, err := queue().EnterThrough(
-			bounded(t), us.S, gate, seqnode.Request{TryOnce: true})
+			bounded(t), us.S, gate, seqnode.Request{SingleAttempt: true})
 		require.ErrorIs(t, err, wait.ErrBusy)
 		require.ErrorContains(t, err, "1 ahead, behind "+ahead)
 		require.ErrorIs(t, gate.Cause(), znode.ErrLeft)

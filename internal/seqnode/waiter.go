@@ -25,28 +25,32 @@ type waiter struct {
 	*Member
 	request Request
 
-	turn    turn     // what was decided last
-	stall   *stall   // nil before the first sleep, and of a Request without StallTimeout
-	blocker *watched // the one that was watched last
-	beyond  *beyond  // whom the last decision named, if that is worth a look
+	turn    turn      // what was decided last
+	stall   *stall    // nil before the first sleep, and if nothing bounds the wait
+	blocker *stranger // the one that was watched last
+	beyond  *beyond   // whom the last decision named, if that is worth a look
 	// closed once the connection was away and is back, since the last Check
 	reconnected <-chan struct{}
-	// when it began to join the queue; from Commit on, when that began
+	// since when it waits for an answer, for errors: since it began to join the queue,
+	// and from Commit on since that began
 	asked time.Time
+
+	told   bool // the Listener was called
+	rests  bool // it is far from its turn: see rest in the package's words
+	looked bool // it has looked before the end of the wait: see lookAtLast
+	moved  bool // since the last decision the one beyond has gone, most likely
+	// the last list has shown one ahead that certainly holds the lock, or waits; see saw
+	userAhead bool
 }
 
 // A turn is what a waiter keeps of an [order.Decision].
 type turn struct {
-	ahead  int
-	behind seqname.Name // whom to wait for; none if it is granted
-	local  *Member      // the same, if it is of this process
-	alone  bool         // nobody at all was ahead
-	watch  bool         // the waiter's znode is to be watched now
-	useful bool         // if not now, then soon (znode.Soon), and not late
-	told   bool         // the Listener was called
-	moved  bool         // the one beyond has gone since, most likely: a list is due
-	rests  bool         // it is far from its turn: see rest in the package's words
-	looked bool         // it has looked before the end of the wait: see lookAtLast
+	ahead   int
+	behind  seqname.Name // whom to wait for; none if it is granted
+	local   *Member      // the same, if it is of this process
+	first   bool         // nobody at all was ahead
+	confirm bool         // the waiter's znode is to be watched now
+	useful  bool         // if not now, then soon (znode.Soon), and not late
 }
 
 // A stall bounds how long a waiter waits for anybody ahead to leave. A waiter sleeps
@@ -59,8 +63,8 @@ type stall struct {
 	ahead int // how many were ahead when the queue was last looked at
 }
 
-// A watched is a participant of another process, with a watch on its znode.
-type watched struct {
+// A stranger is a participant of another process, with a watch on its znode.
+type stranger struct {
 	name   seqname.Name
 	stamp  order.Stamp
 	stat   *zk.Stat        // as the watch was set
@@ -94,15 +98,10 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// If others than the blocker have to go first, the rest begins, or goes on.
-	rests := !d.Granted && !d.Next && w.node.Rest()
-	if w.turn.rests && !rests {
-		w.node.Approach() // the heartbeat goes on; nobody waits for its first sync
-	}
-	told := w.turn.told // once for each znode, however often the turn is decided
+	w.restOrApproach(d)
+	w.moved = false
 	w.turn = turn{
-		ahead: d.Ahead, behind: d.Behind, alone: d.First, told: true,
-		looked: w.turn.looked, rests: rests, watch: d.Confirm,
+		ahead: d.Ahead, behind: d.Behind, first: d.First, confirm: d.Confirm,
 		// If the connection does not announce its close, the deletion that this watch
 		// shows is what holds requests back then (zkconn.Conn.HoldBack).
 		useful: d.Useful || !w.s.TellsClose(),
@@ -111,10 +110,9 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	if d.Local != nil {
 		w.turn.local = d.Local.Owner.(*Member)
 	}
-	if listener := w.request.Listener; !told && listener != nil {
-		znode.OrWithdraw([]*znode.Node{w.node}, func() {
-			listener.Queued(w.node.Path, w.turn.ahead)
-		})
+	if !w.told { // once for each znode, however often the turn is decided
+		w.told = true
+		w.tellQueued()
 	}
 	// The entry that waits with this znode may not want to, now that it knows where.
 	f := w.request.OnDecision
@@ -122,6 +120,27 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		return false, wait.ErrBusy
 	}
 	return d.Granted, nil
+}
+
+// restOrApproach has the waiter rest, now or still, if others than its blocker have to go
+// first. Otherwise a rest ends.
+func (w *waiter) restOrApproach(d order.Decision) {
+	rested := w.rests
+	w.rests = false
+	if !d.Granted && !d.Next {
+		w.rests = w.node.Rest()
+	}
+	if rested && !w.rests {
+		w.node.Approach() // the heartbeat goes on; nobody waits for its first sync
+	}
+}
+
+func (w *waiter) tellQueued() {
+	if listener := w.request.Listener; listener != nil {
+		znode.OrWithdraw([]*znode.Node{w.node}, func() {
+			listener.Queued(w.node.Path, w.turn.ahead)
+		})
+	}
 }
 
 // decide returns a decision that has no question left.
@@ -150,14 +169,17 @@ func (w *waiter) decide(ctx context.Context) (d order.Decision, err error) {
 			// At the same time, proof is asked for. After a reconnect there is proof: the
 			// handshake; and most likely it is not the waiter's turn.
 			if !d.Sync {
-				w.approach(&proof)
+				proof = w.approach(proof)
 			}
 			err = w.ask(ctx, d)
-		case w.turn.moved && !d.Granted:
+		case w.moved && !d.Granted:
 			// The one beyond has gone, maybe others with it. This list shows who is left,
 			// so that the blocker's event alone can grant the turn.
 			err = w.list(ctx, false)
-		case d.Granted && w.approach(&proof):
+		case d.Granted:
+			if proof = w.approach(proof); proof == nil {
+				return d, nil
+			}
 			// Hold judges what it shows. The turn may have gone with the znode by then.
 			_, _ = proof.Wait(ctx)
 			proof = nil
@@ -174,13 +196,16 @@ func (w *waiter) decide(ctx context.Context) (d order.Decision, err error) {
 }
 
 // approach ends a rest, if there is one. If a sync is due by then, that sends it, for
-// proof that the session lives. It returns whether there is a sync to wait for: this one,
-// or that of an earlier call.
-func (w *waiter) approach(proof **calls.Pending[struct{}]) (asked bool) {
-	if w.turn.rests {
-		w.turn.rests, *proof = false, w.node.Approach()
+// proof that the session lives. It returns the sync to wait for: this one, or that of an
+// earlier call; nil if there is none.
+func (w *waiter) approach(
+	earlier *calls.Pending[struct{}],
+) (proof *calls.Pending[struct{}]) {
+	if !w.rests {
+		return earlier
 	}
-	return *proof != nil
+	w.rests = false
+	return w.node.Approach()
 }
 
 // useFirstList reports what the list behind the create has shown.
@@ -203,14 +228,17 @@ func (w *waiter) useFirstList(ctx context.Context) error {
 
 // ask finds out what a decision asks for.
 func (w *waiter) ask(ctx context.Context, d order.Decision) error {
-	switch {
-	case d.Ask == order.ConfirmOwn:
+	if d.Ask == order.ConfirmOwn {
 		return w.node.AwaitToken(ctx)
-	case w.s.InOrder() && w.node.AwaitConfirmation(ctx):
-		// The read of the waiter's znode was sent before, and its answer comes first. It
-		// may be all that is missing, and spares the list.
-		return nil
-	case d.Ask == order.ReadAhead:
+	}
+	// If the read of the waiter's znode is under way, its answer comes first. It may be
+	// all that is missing, and spares the list.
+	if w.s.InOrder() {
+		if waited := w.node.AwaitConfirmation(ctx); waited {
+			return nil
+		}
+	}
+	if d.Ask == order.ReadAhead {
 		return w.cohort.read(ctx, w.queue, d.Reads)
 	}
 	return w.list(ctx, d.Sync)
@@ -218,7 +246,7 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 
 // list lists the queue, which also shows what became of the one beyond.
 func (w *waiter) list(ctx context.Context, sync bool) error {
-	w.turn.moved = false
+	w.moved = false
 	l, err := w.cohort.list(ctx, w.Member, sync)
 	if err == nil {
 		w.saw(l)
@@ -254,11 +282,11 @@ func (w *waiter) saw(l listed) {
 func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 	// A single attempt waits for nobody who uses the lock. A cached entry that may be
 	// idle leaves soon, since this znode is queued behind it.
-	if w.request.TryOnce && !w.position().MayBeIdle {
+	if w.request.SingleAttempt && !w.position().MayBeIdle {
 		return false, wait.ErrBusy
 	}
 	w.startStall()
-	if w.isBehindAttempt() { // for so short a time no watch is set
+	if w.isBehindSingleAttempt() { // for so short a time no watch is set
 		wake := wait.Wakers{Reconnected: w.reconnected}
 		if local := w.turn.local; local != nil {
 			wake.Blocker = local.node.Ended().Done()
@@ -299,7 +327,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 	}
 	known := w.knows(w.turn.behind)
 	// The Stamp comes before the request: what the list showed later counts for more.
-	b = &watched{name: w.turn.behind, stamp: w.cohort.asking(), steady: w.reconnected}
+	b = &stranger{name: w.turn.behind, stamp: w.cohort.asking(), steady: w.reconnected}
 	w.blocker = b
 	b.stat, b.events, err = w.s.WatchStat(ctx, w.queue.Path(b.name))
 	if err != nil {
@@ -313,7 +341,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 	// A single attempt, and an entry that is cached, act on whether the blocker may be
 	// idle, and position says so with what this read has shown.
 	news := zkconn.IsOwnerless(b.stat) || !znode.IsProtected(b.name.Text)
-	asks := w.request.TryOnce || w.request.OnDecision != nil
+	asks := w.request.SingleAttempt || w.request.OnDecision != nil
 	return news && asks && !known, nil
 }
 
@@ -325,7 +353,7 @@ func (w *waiter) knows(name seqname.Name) bool {
 // sleep sleeps until it is worth deciding again.
 func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 	wake.Ended, wake.WatchSelf = w.node.Ended().Done(), w.request.WatchSelf
-	wake.Ending = w.turn.ending(ctx)
+	wake.Ending = w.ending(ctx)
 	if w.stall != nil {
 		wake.Stall = w.stall.due
 	}
@@ -374,7 +402,7 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			switch {
 			case w.s.Missing(ctx, wake.Path):
 				w.cohort.doubt(w.Member)
-			case w.turn.rests && !w.isBehindOwn():
+			case w.rests && !w.isBehindOwn():
 				// The blocker is there, so the turn has not come; see isStillBehind.
 				wake.Poll = wait.NextPoll()
 				continue
@@ -388,9 +416,9 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 
 // ending returns what wakes a waiter at rest when its time is running out; nil if that is
 // not known, or it has looked by then.
-func (t *turn) ending(ctx context.Context) <-chan time.Time {
+func (w *waiter) ending(ctx context.Context) <-chan time.Time {
 	in, ok := wait.Ending(ctx)
-	if !ok || !t.rests || t.looked {
+	if !ok || !w.rests || w.looked {
 		return nil
 	}
 	return time.After(in)
@@ -404,7 +432,7 @@ func (w *waiter) isStillBehind(
 	ctx context.Context, wake *wait.Wakers,
 ) (same bool, err error) {
 	watches := wake.Path != "" && !w.isBehindOwn()
-	if !w.turn.rests || w.request.OnDecision != nil || !watches {
+	if !w.rests || w.request.OnDecision != nil || !watches {
 		return false, nil
 	}
 	decideAgain := false
@@ -434,7 +462,7 @@ func (w *waiter) isBehindOwn() bool {
 // whether the blocker is there if that is at path: nobody has asked for long. Unanswered,
 // it waits for the end of ctx.
 func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
-	w.turn.looked = true
+	w.looked = true
 	if path == "" || w.isBehindOwn() { // as others may be that wait
 		w.s.AskAtRest()
 		return true
@@ -449,11 +477,11 @@ func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
 	return true
 }
 
-// prepare is called when the one beyond has gone, most likely. The answer about the
-// waiter's znode arrives together with the list that follows.
+// prepare is called when the one beyond has gone, most likely: a list is due. The answer
+// about the waiter's znode arrives together with it.
 func (w *waiter) prepare() {
 	w.node.WatchSelf()
-	w.turn.moved = true
+	w.moved = true
 }
 
 // watchSelf begins the watch on the waiter's znode as soon as it can matter.
@@ -461,7 +489,7 @@ func (w *waiter) watchSelf() {
 	if w.turn.local != nil { // when that one leaves, its number tells who is next
 		w.s.WatchIncarnation(w.queue.Dir)
 	}
-	if w.turn.watch {
+	if w.turn.confirm {
 		w.node.WatchSelf()
 	} else { // a list would show that the znode is gone, but the next can be hours away
 		w.node.WatchSelfLater(w.turn.lasting())
@@ -479,13 +507,13 @@ func (t *turn) lasting() time.Duration {
 // Commit implements wait.Goal. If no list has shown the token it takes a read, which the
 // watch on the waiter's znode has most likely done meanwhile.
 func (w *waiter) Commit(ctx context.Context) error {
-	alone := w.turn.alone
+	first := w.turn.first
 	w.turn.behind, w.asked = seqname.Name{}, time.Now() // nobody is ahead any more
 	if err := w.node.AwaitToken(ctx); err != nil {
 		return err
 	}
 	// The order learns of it first: once Hold returns, the holder may leave at once.
-	w.cohort.held(w.Member, alone)
+	w.cohort.held(w.Member, first)
 	if err := w.node.Hold(); err != nil {
 		w.cohort.refused(w.Member) // the session cannot be relied on just now
 		return err
@@ -519,20 +547,20 @@ func (w *waiter) position() Position {
 // mayBeIdle tells from a participant's name whether it may neither hold the lock nor wait
 // for it.
 func mayBeIdle(name string) bool {
-	return znode.MayBeCached(name) || znode.IsAttempt(name)
+	return znode.MayBeCached(name) || znode.IsSingleAttempt(name)
 }
 
-// isBehindAttempt tells of a single attempt whether its blocker is another one, which
-// holds the lock, or is about to leave.
-func (w *waiter) isBehindAttempt() bool {
-	return w.request.TryOnce && znode.IsAttempt(w.turn.behind.Text)
+// isBehindSingleAttempt tells of a single attempt whether its blocker is another one,
+// which holds the lock, or is about to leave.
+func (w *waiter) isBehindSingleAttempt() bool {
+	return w.request.SingleAttempt && znode.IsSingleAttempt(w.turn.behind.Text)
 }
 
 // startStall begins the stall, before the first sleep that has one: also of a single
 // attempt behind another one, for as long as that may take to leave.
 func (w *waiter) startStall() {
 	switch {
-	case w.request.StallTimeout == 0 && !w.isBehindAttempt():
+	case w.request.StallTimeout == 0 && !w.isBehindSingleAttempt():
 		w.stall = nil
 	case w.stall == nil:
 		every := w.request.StallTimeout + 2*time.Since(w.asked)

@@ -31,7 +31,8 @@ var defects = []plant.Defect{
 			}`)),
 	plant.New("its own znode is not looked after when the one ahead goes",
 		plant.In("internal/seqnode", "cohort.confirmLocked").First(`
-			c.order.Confirmed(m.self, c.epoch(), m.node.Token())
+			c.order.LearnToken(m.self, m.node.Token())
+			c.order.Confirmed(m.self, c.epoch())
 			return`),
 		plant.In("internal/seqnode", "waiter.watchSelf").Drop("w.node.WatchSelfLater")),
 	plant.New("what a follower answers by itself keeps the clock",

@@ -5,7 +5,7 @@
 //
 // [Until] checks the goal. If that is not free, the goal sleeps until something may have
 // changed, and is checked again. Once it is free the goal commits to it. A second loop
-// that waits for ZooKeeper is not allowed.
+// in which a lock waits for other processes is not allowed.
 //
 // # A new Goal
 //
@@ -17,15 +17,15 @@
 //
 // # Goroutines and locks
 //
-// The package starts no goroutine and has no mutex. A Goal, and its [Wakers], belong to
-// the goroutine that calls Until. It never calls ZooKeeper itself: the client's calls
-// cannot be cancelled, so a Goal makes them by calls.Pending.
+// The package has no mutex. A Goal, and its [Wakers], belong to the goroutine that calls
+// Until. The client's calls cannot be cancelled, so a Goal makes them by calls.Pending.
+// The package makes none itself but the sync of [AskBeforeEnd], on a timer's goroutine.
 //
 // # Words
 //
 //   - goal: a turn in the queue, room for leases, a maximum, or having seen enough.
 //   - waker: a channel that can end a sleep. A poll comes with each watch, and guards
 //     against a lost one.
-//   - watched: an ephemeral of this process, which learns of its end from any watch.
+//   - own znode: an ephemeral of this process, which learns of its end from any watch.
 //   - explain: to add to an error what the wait was waiting for when it ended.
 package wait

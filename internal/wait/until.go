@@ -20,13 +20,15 @@ type Goal interface {
 	// goal of a single attempt returns ErrBusy instead.
 	Wait(ctx context.Context) (free bool, err error)
 	// Commit makes it the caller's. An error of any of the three starts over with Check,
-	// after a pause that grows (zkconn.Retry), unless it is permanent, as ErrBusy is.
+	// after a pause that grows (zkconn.Conn.Retry), unless it is permanent, as ErrBusy
+	// is.
 	Commit(ctx context.Context) error
 }
 
-// Until waits until g is free, and commits to it. Every wait of the locks is made here.
-// An error that a retry may fix, of a request or since the session cannot be relied on
-// just now, ends nothing; see zkconn.Retry.
+// Until waits until g is free, and commits to it. Locks wait for other processes nowhere
+// else; owners of this process wait for each other by a channel. An error that a retry
+// may fix, of a request or since the session cannot be relied on just now, ends nothing;
+// see zkconn.Conn.Retry.
 func Until(ctx context.Context, s *zkconn.Conn, g Goal) error {
 	return s.Retry(ctx, func() error {
 		for {

@@ -86,9 +86,9 @@ func (w *Wakers) Sleep(
 	return by, ev, err
 }
 
-// A Watched is an ephemeral of this process that learns of the end of its znode from
+// An OwnZnode is an ephemeral of this process that learns of the end of its znode from
 // other watches than its own.
-type Watched interface {
+type OwnZnode interface {
 	// Deleted takes note that the znode was deleted.
 	Deleted()
 	// DrainEvent takes note of what the watch on the znode has already received.
@@ -102,13 +102,13 @@ func noteDeletions(s *zkconn.Conn, path string, ev zk.Event) {
 	if s.TellsClose() {
 		return
 	}
-	n, _ := s.Ephemeral(path).(Watched)
+	n, _ := s.Ephemeral(path).(OwnZnode)
 	switch {
 	case n != nil && ev.Type == zk.EventNodeDeleted:
 		n.Deleted()
 	case ev.Type == zk.EventNodeChildrenChanged || ev.Type == 0: // another has the event
 		for _, e := range s.EphemeralsAt(path) {
-			if n, ok := e.(Watched); ok {
+			if n, ok := e.(OwnZnode); ok {
 				n.DrainEvent()
 			}
 		}

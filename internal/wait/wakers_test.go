@@ -12,19 +12,19 @@ import (
 	"github.com/zkrecipes/recipes/internal/wait"
 )
 
-// A watched is an ephemeral that counts what it learns.
-type watched struct{ deleted, drained int }
+// An own is an ephemeral that counts what it learns.
+type own struct{ deleted, drained int }
 
-func (*watched) Lose(error)    {}
-func (w *watched) Deleted()    { w.deleted++ }
-func (w *watched) DrainEvent() { w.drained++ }
+func (*own) Lose(error)    {}
+func (o *own) Deleted()    { o.deleted++ }
+func (o *own) DrainEvent() { o.drained++ }
 
-var _ wait.Watched = (*watched)(nil)
+var _ wait.OwnZnode = (*own)(nil)
 
-// An unwatched one learns nothing.
-type unwatched struct{}
+// An unaware one learns nothing.
+type unaware struct{}
 
-func (unwatched) Lose(error) {}
+func (unaware) Lose(error) {}
 
 // Those of this process learn from another's watch that they may be gone.
 func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {
@@ -49,15 +49,15 @@ func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {
 					wait.WatchFired:  {Watch: events, Path: c.path},
 					wait.BeyondFired: {Beyond: events, BeyondPath: c.path},
 				} {
-					var a watched
+					var a own
 					s.Track("/lock/a", 1, &a)
-					s.Track("/lock/c", 1, unwatched{})
+					s.Track("/lock/c", 1, unaware{})
 					events <- c.ev
 					by, ev, err := wake.Sleep(t.Context(), s)
 					require.NoError(t, err)
 					require.Equal(t, as, by)
 					require.Equal(t, c.ev, ev)
-					require.Equal(t, watched{c.deleted, c.drained}, a)
+					require.Equal(t, own{c.deleted, c.drained}, a)
 					s.Untrack("/lock/a")
 					s.Untrack("/lock/c")
 				}

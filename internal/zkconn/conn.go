@@ -298,7 +298,7 @@ func (c *Conn) Approach(path string) (proof *calls.Pending[struct{}]) {
 	c.mu.Lock()
 	c.ledger.Approach(path)
 	h := &c.heartbeat
-	due := h.isDueLocked(c.ledger.NextSync(c.client.SessionID(), h.lastSync))
+	due := h.takeDueSyncLocked(c.ledger.NextSync(c.client.SessionID(), h.lastSync))
 	c.mu.Unlock()
 	if !due {
 		return nil
@@ -316,9 +316,12 @@ func (c *Conn) startSync() *calls.Pending[struct{}] {
 func (c *Conn) AskAtRest() {
 	c.mu.Lock()
 	h := &c.heartbeat
-	asks := c.ledger.Rests() && h.isDueLocked(h.lastSync.Add(tickEvery))
+	due := false
+	if c.ledger.Rests() {
+		due = h.takeDueSyncLocked(h.lastSync.Add(tickEvery))
+	}
 	c.mu.Unlock()
-	if asks {
+	if due {
 		c.startSync()
 	}
 }
@@ -351,6 +354,13 @@ func (c *Conn) Hold(path string, margin time.Duration) error {
 	until, err := c.ledger.Hold(path, margin)
 	c.heartbeat.lookByLocked(until)
 	return err
+}
+
+// Judge is [reliance.Ledger.Judge].
+func (c *Conn) Judge(path string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ledger.Judge(path)
 }
 
 // CheckMargin returns an error, which says what to do, if a hold with a loss margin can

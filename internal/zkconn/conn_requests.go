@@ -378,8 +378,8 @@ func (c *Conn) awaitQuiet() {
 }
 
 // Retry runs f, each time once the connection has a session, until it succeeds, fails
-// with a permanent error (see Final), ctx is done or the connection closed. f may itself
-// wait for something: Retry makes that wait outlast an outage.
+// with a permanent error (outcome.Final), ctx is done or the connection closed. f may
+// itself wait for something: Retry makes that wait outlast an outage.
 func (c *Conn) Retry(ctx context.Context, f func() error) error {
 	var backoff Backoff
 	for {

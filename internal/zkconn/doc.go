@@ -18,7 +18,7 @@
 //     judged and syncs are contacts, reads are not; see internal/lossclock.
 //   - ephemeral, margin, alarm: see internal/reliance.
 //   - refusal: an answer that ends a call; an obligation outlasts it (Insist).
-//   - tick: a look at the client's state, every 100 ms or less. It sends no request.
+//   - tick: a look at the client's state, every 100 ms or less, and what follows from it.
 //   - heartbeat: the sync that the tick sends when there was no other contact. The loss
 //     clock says when (NextSync). There is one for all users of the connection, even if
 //     none of them holds anything. It rests while all ephemerals do.
@@ -49,10 +49,10 @@
 // # Locks
 //
 // A caller may hold a mutex of its own when it calls calls.Start, Retain, Track, Untrack,
-// Hold, Until, Rest, CheckMargin, After and its stop, Note, Noted, Ephemeral, HoldBack,
-// SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these send no request, do
-// not wait, and call nobody back. Any other call may send, wait or call back, and is made
-// with no mutex held.
+// Hold, Judge, Until, Rest, CheckMargin, After and its stop, Note, Noted, Ephemeral,
+// HoldBack, SessionID, Epoch, IncarnationNow, Reconnected or Unavailable: these send no
+// request, do not wait, and call nobody back. Any other call may send, wait or call back,
+// and is made with no mutex held.
 //
 // Within this package registry.mu comes first, then Conn.mu. With either of them held,
 // SessionID and State of the Client and the functions of Config may be called: they must

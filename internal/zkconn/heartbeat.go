@@ -14,7 +14,7 @@ import (
 type heartbeat struct {
 	conn     *Conn
 	timer    *time.Timer // runs tick; nil if there are no users
-	syncs    int         // how many are under way
+	syncs    int         // how many of the tick's are under way
 	lastSync time.Time   // when the last one was sent, whatever its outcome
 	next     time.Time   // when the timer fires
 }
@@ -22,8 +22,8 @@ type heartbeat struct {
 // tickEvery is how often the client's state is looked at, which sends no request.
 const tickEvery = 100 * time.Millisecond
 
-// syncsAtMost is how many syncs may be under way: more than there are while answers take
-// as long as a hold survives, so that a mute server gets no more.
+// syncsAtMost is how many syncs of the tick may be under way: more than there are while
+// answers take as long as a hold survives, so that a mute server gets no more.
 const syncsAtMost = 20
 
 // start starts over: nobody has looked, or asked for anything, since the last user left.
@@ -93,9 +93,9 @@ func (h *heartbeat) tick() {
 	}
 }
 
-// isDueLocked reports whether a sync that is due at that time is due by now: then the
-// caller sends it.
-func (h *heartbeat) isDueLocked(at time.Time) bool {
+// takeDueSyncLocked reports whether a sync that is due at that time is due by now. It
+// counts as sent then, by the caller.
+func (h *heartbeat) takeDueSyncLocked(at time.Time) bool {
 	now := h.conn.ledger.Now()
 	if now.Before(at) {
 		return false

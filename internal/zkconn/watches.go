@@ -155,20 +155,20 @@ func (ws *Watches) read(
 	return r, w.events, err
 }
 
-// watch returns the watch that is shared, or begins to set a new one. That reads first,
-// once it is set: the watch does not keep it.
-func (ws *Watches) watch(key watchKey, first *reading) (w *watch, isNew bool) {
+// watch returns the watch that is shared, or begins to set a new one. What that reads it
+// puts into the reading, once it is set: the watch does not keep it.
+func (ws *Watches) watch(key watchKey, into *reading) (w *watch, isNew bool) {
 	if w, isNew = ws.of(key); !isNew {
 		return w, false
 	}
 	w.set.Run(ws.conn, func() (none struct{}, err error) {
 		w.begin(ws.conn)
 		if key.children {
-			first.children, first.stat, w.events, err = ws.conn.ChildrenW(key.path)
+			into.children, into.stat, w.events, err = ws.conn.ChildrenW(key.path)
 		} else {
-			first.data, first.stat, w.events, err = ws.conn.ReadW(key.path)
+			into.data, into.stat, w.events, err = ws.conn.ReadW(key.path)
 		}
-		w.stat = first.stat
+		w.stat = into.stat
 		return none, err
 	})
 	return w, true

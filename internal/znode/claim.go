@@ -222,7 +222,7 @@ func (c *Claim) Discard(log *slog.Logger, last *Node) error {
 		}
 		return nil
 	}
-	return oblige(c.s, log, c.path, try, func(error) {})
+	return deleteOrInsist(c.s, log, c.path, try, func(error) {})
 }
 
 // forget takes note that n's znode has gone.

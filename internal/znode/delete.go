@@ -13,12 +13,12 @@ import (
 	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
-// removal is one try to delete a znode of the given session by send, for Retry and
+// deleteTry returns one try to delete a znode of the given session by send, for Retry and
 // Insist. ErrGone says that it was gone before.
-func removal(s *zkconn.Conn, session int64, send func() error) func() error {
+func deleteTry(s *zkconn.Conn, session int64, send func() error) func() error {
 	unknown := false // whether an earlier try may have been done
 	return func() error {
-		// With its session the znode is gone, or about to go; but see Node.metLocked.
+		// With its session the znode is gone, or about to go; but see life.
 		if s.SessionID() != session {
 			return outcome.Permanent(outcome.ErrSessionEnded)
 		}
@@ -42,9 +42,9 @@ func removal(s *zkconn.Conn, session int64, send func() error) func() error {
 	}
 }
 
-// oblige deletes a znode of ours by try, and returns the first answer. ended is called
-// once, with what became of it: see insist.
-func oblige(
+// deleteOrInsist deletes a znode of ours by try, and returns the first answer. ended is
+// called once, with what became of it: see insist.
+func deleteOrInsist(
 	s *zkconn.Conn, log *slog.Logger, path string, try func() error, ended func(error),
 ) error {
 	err := s.Retry(context.Background(), try)
@@ -93,7 +93,8 @@ func discard(s *zkconn.Conn, log *slog.Logger, path string, session int64) {
 		return
 	}
 	calls.Start(s, func() (none struct{}, _ error) {
-		try := removal(s, session, func() error { return s.Delete(path, -1) })
-		return none, oblige(s, log, path, try, func(error) { discarding.Delete(key) })
+		try := deleteTry(s, session, func() error { return s.Delete(path, -1) })
+		done := func(error) { discarding.Delete(key) }
+		return none, deleteOrInsist(s, log, path, try, done)
 	})
 }

@@ -12,8 +12,8 @@ const protectedPrefix = "_c_" // Curator's ProtectedMode
 // (RFC 9562): 4 of a random one, as all of Curator's are. 8 is for whatever a program
 // wants to say with it.
 const (
-	markCached  = "8c" // it may be there although nobody uses it; see MayBeCached
-	markAttempt = "8a" // a single attempt's, which may be about to leave; see IsAttempt
+	markCached        = "8c" // it may be there although nobody uses it; see MayBeCached
+	markSingleAttempt = "8a" // it may be about to leave; see IsSingleAttempt
 )
 
 // markAt is where they stand in a znode's name.
@@ -35,9 +35,9 @@ func newID(mark string) string {
 // and is deleted soon after another participant has queued behind it.
 func MayBeCached(name string) bool { return isMarked(name, markCached) }
 
-// IsAttempt tells from a znode's name whether it is a single attempt's. That one holds
-// the lock, or leaves soon: it waits for no holder.
-func IsAttempt(name string) bool { return isMarked(name, markAttempt) }
+// IsSingleAttempt tells from a znode's name whether it is a single attempt's. That one
+// holds the lock, or leaves soon: it waits for no holder.
+func IsSingleAttempt(name string) bool { return isMarked(name, markSingleAttempt) }
 
 func isMarked(name, mark string) bool {
 	const end = len(protectedPrefix) + len("00000000-0000-8000-8000-000000000000")

@@ -1,7 +1,6 @@
 package znode
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
@@ -66,28 +63,37 @@ type loss struct {
 }
 
 // A life is what changes of a Node; guarded by Node.mu.
+//
+// ZooKeeper deletes the znodes of a session moments after its end. ClickHouse Keeper
+// gives a client that reconnects another session, and keeps the znodes of the former one
+// for that one's timeout: its own process would queue behind them. So a znode that
+// outlives its session is deleted by its path, in whatever session there is, once nobody
+// relies on the Node: the owner of a held one has left, and the margins are over. No
+// other znode has that path, since the Node's id is in it.
 type life struct {
 	state   state
 	wasHeld bool // somebody relies on it, or did when it ended
-	// Two conditions for a delete of what has outlived its session; see metLocked.
-	sessionOver bool // its session has ended, and the znode may be there
-	abandoned   bool // nobody relies on the Node any more, or it was never held
+	// The two conditions for that delete.
+	sessionOver bool // see sessionEndedLocked
+	abandoned   bool // see abandonLocked
 
 	guarded int32 // transactions that the znode guards and whose outcome is open
 	cause   error // why it ended
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
 	stays   deadline
-	expiry  *expiry             // set by ExpireLater and by a loss; nil: neither came
+	times   *times              // nil: ExpireLater was not called, and it was not lost
 	tenants map[Tenant]struct{} // who else is notified of a loss
-	// the end of the margin of those who were notified of a loss, of any kind
+	// The end of the margin of those who were notified of a loss, also of one after which
+	// the znode does not stay: what has outlived its session waits for it.
 	margins deadline
 }
 
-// An expiry is when a Node is to be lost in any case or, once it is lost, when it was.
-type expiry struct {
-	at     time.Time
-	cancel func() // takes back what ExpireLater planned
+// Times are those of the end of a hold. Most Nodes have none.
+type times struct {
+	expires time.Time // set by ExpireLater; zero: never
+	cancel  func()    // takes back what ExpireLater planned; nil: nothing
+	lost    time.Time // set by loseLocked, before the loss is done
 }
 
 // A deadline is a time that most Nodes do not have. The zero one is over.
@@ -160,61 +166,6 @@ func (n *Node) LearnToken(token int64) { n.token.CompareAndSwap(0, token) }
 
 // SetToken gives the Node another token than the znode's own.
 func (n *Node) SetToken(token int64) { n.token.Store(token) }
-
-// isOwn tells whether a znode that was read at n's path is n's.
-func (n *Node) isOwn(stat *zk.Stat, _ []byte) bool {
-	token := n.Token()
-	return n.claim == nil ||
-		stat.EphemeralOwner == n.session && (token == 0 || token == stat.Czxid)
-}
-
-// Version is that of the znode's data, as far as is known, by which a transaction checks
-// that it exists: any, of one whose path no other znode has.
-func (n *Node) Version() int32 {
-	if n.claim == nil {
-		return -1
-	}
-	return n.version.Load()
-}
-
-// Set sets the data of a znode with a given name, and returns once it has them, or n has
-// ended. It goes on if ctx is done, for as long as n lasts.
-func (n *Node) Set(ctx context.Context, data []byte) error {
-	_, err := calls.Call(ctx, n.s, func() (none struct{}, err error) {
-		return none, n.s.Retry(n.over.ctx, func() error { return n.set(data) })
-	})
-	return err
-}
-
-func (n *Node) set(data []byte) error {
-	stat, err := n.s.Set(n.Path, data, n.Version())
-	if errors.Is(err, zk.ErrBadVersion) {
-		// Another has set them, or our own request, whose answer was lost.
-		if err := n.s.Sync(n.Path); err != nil {
-			return err
-		}
-		var now []byte
-		if now, stat, err = n.s.Read(n.Path); err == nil && n.isOwn(stat, nil) {
-			n.version.Store(stat.Version)
-			// Read leaves out data that is too long.
-			if !bytes.Equal(now, data) || int(stat.DataLength) != len(data) {
-				return errDataChanged // not final: set again
-			}
-		}
-	}
-	switch {
-	case errors.Is(err, zk.ErrNoNode), err == nil && !n.isOwn(stat, nil):
-		cause := ErrGone
-		if n.s.SessionID() != n.session {
-			cause = outcome.ErrSessionEnded
-		}
-		n.Gone(cause)
-		return ErrEnded
-	case err == nil:
-		n.version.Store(stat.Version)
-	}
-	return err
-}
 
 // Lost is done, with the cause, as soon as a held Node can no longer be relied on. It
 // stays open when the Node leaves, unless the session is lost before ZooKeeper has
@@ -340,7 +291,7 @@ func (n *Node) IsIdle() bool {
 	case stateEnded:
 		return true
 	}
-	return n.spec.Attempt
+	return n.spec.SingleAttempt
 }
 
 // ExpireLater ends a held Node after the longest time that its Terms allow.
@@ -348,9 +299,9 @@ func (n *Node) ExpireLater() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.spec.MaxHold > 0 && n.life.state == stateHeld {
-		n.life.expiry = &expiry{
-			time.Now().Add(n.spec.MaxHold),
-			n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) }),
+		n.life.times = &times{
+			expires: time.Now().Add(n.spec.MaxHold),
+			cancel:  n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) }),
 		}
 	}
 }
@@ -360,12 +311,11 @@ func (n *Node) ExpireLater() {
 func (n *Node) Until() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch at := n.life.expiry; {
+	switch t := n.life.times; {
 	case n.loss.ctx.Err() != nil:
-		// loseLocked has put the time of the loss in place of that of the expiry.
-		return at.at
-	case at != nil:
-		return Earlier(n.s.Until(n.Path), at.at)
+		return t.lost
+	case t != nil:
+		return Earlier(n.s.Until(n.Path), t.expires)
 	}
 	return n.s.Until(n.Path)
 }
@@ -415,9 +365,7 @@ func (n *Node) Tenants() []Tenant {
 // cannot, although nobody may have been notified yet, n is lost, unless it has ended
 // before.
 func (n *Node) Check() error {
-	// To Hold what is held judges it once more, and changes nothing: of several margins
-	// the longest counts, which is that of the first Hold.
-	err := n.s.Hold(n.Path, 0)
+	err := n.s.Judge(n.Path)
 	if errors.Is(err, outcome.ErrTooShort) { // by what is known of the servers since
 		err = fmt.Errorf("%w: %w", outcome.ErrSuspended, err)
 	}
@@ -465,10 +413,10 @@ func (n *Node) loseLocked(cause error) {
 		t.Lost(cause)
 	}
 	if n.loss.ctx.Err() == nil {
-		if n.life.expiry == nil {
-			n.life.expiry = &expiry{cancel: func() {}}
+		if n.life.times == nil {
+			n.life.times = &times{}
 		}
-		n.life.expiry.at = time.Now()
+		n.life.times.lost = time.Now()
 	}
 	n.loss.cancel(cause)
 }
@@ -507,12 +455,12 @@ func (n *Node) endOnce(cause error) bool {
 		l.stays.extend(n.spec.LossMargin)
 	}
 	stays := l.stays.left()
-	if l.expiry != nil {
-		l.expiry.cancel()
+	if l.times != nil && l.times.cancel != nil {
+		l.times.cancel()
 	}
 	n.self.stopLocked()
 	if !l.wasHeld || errors.Is(cause, ErrLeft) {
-		n.metLocked(&l.abandoned) // else StartLeaving does, when the holder has stopped
+		n.abandonLocked() // else StartLeaving does, when the holder has stopped
 	}
 	// Set before Ended is done: GiveUp and StartLeaving read it after that.
 	n.over.removal = calls.Start(n.s, func() (none struct{}, _ error) {
@@ -530,7 +478,7 @@ func (n *Node) removed(err error) {
 	if errors.Is(err, outcome.ErrSessionEnded) { // nothing tells whether it is gone
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.metLocked(&n.life.sessionOver)
+		n.sessionEndedLocked()
 	}
 }
 
@@ -542,7 +490,7 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 	if !n.end(ErrLeft) { // it had ended before; now nobody relies on it any more
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.metLocked(&n.life.abandoned)
+		n.abandonLocked()
 		return func(context.Context) error { return n.Cause() }
 	}
 	return func(ctx context.Context) error {
@@ -615,7 +563,7 @@ func (n *Node) remove(cause error) error {
 		n.removed(cause)
 		return cause
 	}
-	try := removal(n.s, n.session, n.delete)
+	try := deleteTry(n.s, n.session, n.delete)
 	err := n.s.Retry(context.Background(), try)
 	switch {
 	case outcome.Refused(err):
@@ -648,31 +596,34 @@ func isLoss(err error) bool {
 		errors.Is(err, outcome.ErrSuspended) || errors.Is(err, outcome.ErrClosed)
 }
 
-// ZooKeeper deletes the znodes of a session moments after its end. ClickHouse Keeper
-// gives a client that reconnects another session, and keeps the znodes of the former one
-// for that one's timeout: its own process would queue behind them. So a znode that
-// outlives its session is deleted by its path, in whatever session there is, once nobody
-// relies on the Node: the owner of a held one has left, and the margins are over. No
-// other znode has that path, since the Node's id is in it.
-
-// metLocked records that one of the two conditions for that delete is met, which is a
-// field of n.life. Once both are, the delete begins.
-func (n *Node) metLocked(condition *bool) {
-	before := *condition
-	*condition = true
-	// One with a given name is its Claim's to delete.
-	if !before && n.life.sessionOver && n.life.abandoned && n.claim == nil {
-		n.deleteByPathLocked()
+// abandonLocked records that nobody relies on the Node any more, or that it was never
+// held. It may be called again.
+func (n *Node) abandonLocked() {
+	if !n.life.abandoned {
+		n.life.abandoned = true
+		n.deleteOutlivedLocked()
 	}
 }
 
-// deleteByPathLocked begins the delete, which ends with the connection at the latest.
-func (n *Node) deleteByPathLocked() {
+// sessionEndedLocked records that the session has ended, and the znode may be there. It
+// is called once.
+func (n *Node) sessionEndedLocked() {
+	n.life.sessionOver = true
+	n.deleteOutlivedLocked()
+}
+
+// deleteOutlivedLocked begins to delete what has outlived its session (see life), unless
+// one of the two conditions is not met. It ends with the connection at the latest.
+func (n *Node) deleteOutlivedLocked() {
+	// One with a given name is its Claim's to delete.
+	if !n.life.sessionOver || !n.life.abandoned || n.claim != nil {
+		return
+	}
 	// Those that were notified of the loss may still be busy, each for its margin.
 	stays := max(n.life.stays.left(), n.life.margins.left())
 	calls.Start(n.s, func() (none struct{}, _ error) {
 		_ = n.s.Pause(context.Background(), stays)
-		return none, oblige(n.s, n.spec.Log, n.Path, n.delete, func(error) {})
+		return none, deleteOrInsist(n.s, n.spec.Log, n.Path, n.delete, func(error) {})
 	})
 }
 

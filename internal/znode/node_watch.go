@@ -217,10 +217,10 @@ func (n *Node) Confirmation() (epoch uint64, ok bool) {
 	return w.epoch, w.events != nil && n.life.state != stateEnded
 }
 
-// Deleted implements wait.Watched.
+// Deleted implements wait.OwnZnode.
 func (n *Node) Deleted() { n.Gone(ErrGone) }
 
-// DrainEvent implements wait.Watched: it acts on what the watch on n's znode has
+// DrainEvent implements wait.OwnZnode: it acts on what the watch on n's znode has
 // received, of which its goroutine may not know yet.
 func (n *Node) DrainEvent() {
 	n.mu.Lock()

@@ -20,9 +20,9 @@ type Spec struct {
 	// Cached: the znode may stay while nobody uses it, until another participant is
 	// queued behind it. Its name says so: see MayBeCached.
 	Cached bool
-	// Attempt: the znode leaves as soon as somebody is known to be ahead. Its name says
-	// so: see IsAttempt.
-	Attempt bool
+	// SingleAttempt: the znode leaves as soon as somebody is known to be ahead. Its name
+	// says so: see IsSingleAttempt.
+	SingleAttempt bool
 	// Joined is called each time that a znode stands in the directory, and must not wait;
 	// nil: nobody cares.
 	Joined func(s *zkconn.Conn)
@@ -34,8 +34,8 @@ func (s *Spec) mark() string {
 	switch {
 	case s.Cached:
 		return markCached
-	case s.Attempt:
-		return markAttempt
+	case s.SingleAttempt:
+		return markSingleAttempt
 	}
 	return ""
 }
