@@ -270,15 +270,23 @@ func (l *Ledger) Until(path string) time.Time {
 // judge returns why a hold in that session, with that margin, cannot be relied on now;
 // nil if it can.
 func (l *Ledger) judge(session int64, margin time.Duration) error {
+	if cause := l.cause(session, margin); cause != nil {
+		return l.explain(cause, session, margin)
+	}
+	return nil
+}
+
+// cause is judge without what is known of the session, which takes longer to say.
+func (l *Ledger) cause(session int64, margin time.Duration) error {
 	now := l.Now()
 	until, ok := l.goodUntil(session)
 	switch {
 	case l.closed:
-		return l.explain(outcome.ClosedError{}, session, 0)
+		return outcome.ClosedError{}
 	case l.sessionID() != session:
-		return l.explain(outcome.ErrSessionEnded, session, 0)
+		return outcome.ErrSessionEnded
 	case !ok || !now.Before(until.Add(-margin)): // a contact can still help
-		return l.explain(outcome.ErrSuspended, session, margin)
+		return outcome.ErrSuspended
 	}
 	return nil
 }
@@ -308,8 +316,10 @@ func (l *Ledger) Suspended() []Notice {
 // notices returns the notices of those that are lost for a cause which counts.
 func (l *Ledger) notices(counts func(*tracked, error) bool) (all []Notice) {
 	for _, t := range l.ephemerals {
-		if cause := l.judge(t.session, t.margin); cause != nil && counts(t, cause) {
-			all = append(all, Notice{t.Ephemeral, cause})
+		if cause := l.cause(t.session, t.margin); cause != nil && counts(t, cause) {
+			all = append(all, Notice{
+				t.Ephemeral, l.explain(cause, t.session, t.margin),
+			})
 		}
 	}
 	return all
