@@ -97,6 +97,7 @@ fi
 plain='/(examples|test/interop|internal/(acceptor|api|behaviour/cost|digestmd5|lossclock|order|outcome|pages|plant|seqname|simulator|zkpath))($|/)'
 # Of the same few goroutines it would see thousands of runs that differ in their times alone, or in what they are about.
 times='TestTheCutsThatAreNoLoss|TestTheAnswersThatAreNoLoss|TestNotToKnowAtAnyMomentOfAnOutage|TestWhereAWaiterStood'
+times+='|TestLostBehindAFollowerThatDies.*|TestLostWithASessionBelowTwoTicks|TestALossMarginIsNoFalseAlarm|TestAConnThatFails'
 sizes='TestCost|TestTooManyRegistrations|TestMemory|TestTheLogIsForgotten|TestAnHourOfWrites'
 sweeps="^($times|$sizes)\$"
 # shellcheck disable=SC2046 # one argument for each package

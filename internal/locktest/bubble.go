@@ -4,6 +4,7 @@ import (
 	"io"
 	"log"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,11 +83,26 @@ func connect(
 		t.Context(), servers, timeout, recipes.WithDialer(dial))
 	require.NoError(t, err)
 	rest()
-	t.Cleanup(func() {
-		client.Close()
-		time.Sleep(time.Minute) // virtual: what is under way ends by itself
-	})
+	atLast(t)
+	t.Cleanup(client.Close)
 	return client
+}
+
+// slept are the tests that sleep when they have closed their clients.
+var slept sync.Map
+
+// atLast has a test sleep when its clients are closed, until what they have under way has
+// ended by itself. It is called before the first client's cleanup is registered, and so
+// it sleeps once: a client that is still open then would make most of the test's work.
+func atLast(t *testing.T) {
+	t.Helper()
+	if _, again := slept.LoadOrStore(t, nil); again {
+		return
+	}
+	t.Cleanup(func() {
+		time.Sleep(time.Minute) // virtual
+		slept.Delete(t)
+	})
 }
 
 // ConnectTapped is [Connect] with every packet going through a tap.
@@ -112,6 +128,7 @@ func ConnectBare(
 ) *zk.Conn {
 	t.Helper()
 	conn, events := OpenBare(t, link, servers, timeout)
+	atLast(t)
 	t.Cleanup(func() {
 		link.Heal()
 		// What is under way ends first: a request that go-zookeeper still writes while it
@@ -120,7 +137,6 @@ func ConnectBare(
 		conn.Close()
 		for range events {
 		}
-		time.Sleep(time.Minute) // virtual: what is under way ends by itself
 	})
 	return conn
 }

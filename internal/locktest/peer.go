@@ -117,8 +117,13 @@ func (p *Peer) AwaitSession() {
 }
 
 // rest waits until a client with a new connection has set its watches again, as it does
-// even on its first one: a watch that a test sets before that would be sent twice.
-func rest() { synctest.Wait() }
+// even on its first one: a watch that a test sets before that would be sent twice. The
+// test goes on at an odd moment: else its sleeps of whole seconds would end just when a
+// ping is due, and either could come first.
+func rest() {
+	synctest.Wait()
+	time.Sleep(137 * time.Microsecond)
+}
 
 // AwaitHeartbeat waits until the loss clock has asked the server anew and got an answer.
 func (p *Peer) AwaitHeartbeat() {

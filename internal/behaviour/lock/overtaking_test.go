@@ -100,7 +100,7 @@ func TestHowManyOvertakeANewcomer(t *testing.T) {
 				}()
 			}
 			worst := 0
-			for range 50 {
+			for range 20 {
 				time.Sleep(177 * time.Millisecond)
 				joined := time.Now() // without a delay on its link
 				err := recipes.Do(ctx, theirs, locktest.Nothing)

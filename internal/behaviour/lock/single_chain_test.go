@@ -18,43 +18,41 @@ import (
 // came often enough, each met one that had met another one before it, and the free lock
 // was busy for ever.
 func TestSingleAttemptsAreNotInOneAnothersWay(t *testing.T) {
-	const delay = 20 * time.Millisecond // each way
-	for _, pollers := range []int{3, 5, 10} {
-		locktest.ForAllInBubbles(t, func(
-			t *testing.T, b *locktest.Bubble, k locktest.Kind,
-		) {
-			holder := k.MustMake(t, b.Ours, "/lock")
-			ctx := locktest.Owner(t)
-			require.NoError(t, holder.Acquire(ctx))
-			polling, stop := context.WithCancel(t.Context())
-			var won atomic.Bool
-			var all sync.WaitGroup
-			for i := range pollers {
-				name := fmt.Sprint("poller ", i)
-				client := locktest.ConnectThrough(t, b.Cluster, name)
-				b.Cluster.Link(name).Delay(delay, delay)
-				lock := k.MustMakeRival(t, client, "/lock")
-				all.Go(func() {
-					time.Sleep(time.Duration(i) * 7 * delay / time.Duration(pollers))
-					for polling.Err() == nil {
-						owner := recipes.WithOwner(context.Background())
-						if ok, _ := lock.AcquireTimeout(owner, 0); ok {
-							won.Store(true) // it keeps it
-							return
-						}
-						time.Sleep(delay)
+	const pollers, delay = 10, 20 * time.Millisecond // each way
+	locktest.ForAllInBubbles(t, func(
+		t *testing.T, b *locktest.Bubble, k locktest.Kind,
+	) {
+		holder := k.MustMake(t, b.Ours, "/lock")
+		ctx := locktest.Owner(t)
+		require.NoError(t, holder.Acquire(ctx))
+		polling, stop := context.WithCancel(t.Context())
+		var won atomic.Bool
+		var all sync.WaitGroup
+		for i := range pollers {
+			name := fmt.Sprint("poller ", i)
+			client := locktest.ConnectThrough(t, b.Cluster, name)
+			b.Cluster.Link(name).Delay(delay, delay)
+			lock := k.MustMakeRival(t, client, "/lock")
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 7 * delay / pollers)
+				for polling.Err() == nil {
+					owner := recipes.WithOwner(context.Background())
+					if ok, _ := lock.AcquireTimeout(owner, 0); ok {
+						won.Store(true) // it keeps it
+						return
 					}
-				})
-			}
-			time.Sleep(2 * time.Second)
-			require.False(t, won.Load())
-			require.NoError(t, holder.Release(ctx))
-			time.Sleep(time.Second)
-			require.True(t, won.Load(), "nobody holds it, or waits for it")
-			stop()
-			all.Wait()
-		})
-	}
+					time.Sleep(delay)
+				}
+			})
+		}
+		time.Sleep(2 * time.Second)
+		require.False(t, won.Load())
+		require.NoError(t, holder.Release(ctx))
+		time.Sleep(time.Second)
+		require.True(t, won.Load(), "nobody holds it, or waits for it")
+		stop()
+		all.Wait()
+	})
 }
 
 // One that has got the lock cannot be told from one on its way out: the queue is listed

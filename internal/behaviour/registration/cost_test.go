@@ -86,12 +86,12 @@ func (g *gallery) cost(f func()) (requests map[wiretap.Op]int, bytes int64) {
 	return requests, g.meter.bytes.Load() - before
 }
 
-// A join that 100 watchers see: a list and a read for each, and so the bytes of the list,
+// A join that 20 watchers see: a list and a read for each, and so the bytes of the list,
 // a name of 20 bytes and its length for each member. A change of data is a read for each.
 // Each watcher has a watch on the group and one on each member.
 func TestTheCostOfManyWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const watchers, size, idLength = 100, 200, 20
+		const watchers, size, idLength = 20, 100, 20
 		c := zktest.Start(t)
 		other := locktest.ConnectThrough(t, c, "other")
 		mkdir(t, other)

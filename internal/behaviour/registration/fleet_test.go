@@ -146,7 +146,7 @@ func (f *fleet) isWhole(t *testing.T) {
 // hand, and whose processes are suspended: at no time is a dead one shown for longer than
 // its session lasts, or a live one missed for longer than a reconnect takes.
 func TestAFleetIsShownAsItIs(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(3) {
 		locktest.RunVirtual(t, fmt.Sprint(seed), func(t *testing.T) {
 			f := newFleet(t, seed)
 			f.pass(t, time.Minute)

@@ -304,7 +304,7 @@ func TestAFightIsSlow(t *testing.T) {
 			n, _ := kept(t, ours, "one")
 			stop, stopped := context.WithCancel(t.Context())
 			fight := locktest.Start(func() error {
-				for ; stop.Err() == nil; time.Sleep(time.Millisecond) {
+				for ; stop.Err() == nil; time.Sleep(10 * time.Millisecond) {
 					_ = b.Other.Delete(path, -1)
 					if parent {
 						_ = b.Other.Delete("/services", -1)
@@ -335,7 +335,7 @@ func TestANameThatIsNeverFreeForLong(t *testing.T) {
 		n.Start()
 		stop, stopped := context.WithCancel(t.Context())
 		churn := locktest.Start(func() error {
-			for ; stop.Err() == nil; time.Sleep(time.Millisecond) {
+			for ; stop.Err() == nil; time.Sleep(10 * time.Millisecond) {
 				_, _ = b.Other.Multi(
 					&zk.DeleteRequest{Path: path, Version: -1},
 					&zk.CreateRequest{
