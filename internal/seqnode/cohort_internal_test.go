@@ -31,8 +31,8 @@ func join(t *testing.T, m *Member) error {
 	return err
 }
 
-// isMember reports whether a queue has m, which has handed over: then nobody waits for its
-// znode, even if a list shows it.
+// isMember reports whether a queue has m, which has handed over: then nobody waits for
+// its znode, even if a list shows it.
 func isMember(q *order.Queue, m *Member) bool {
 	name := m.self.Name()
 	next := seqname.Name{Kind: name.Kind, Seq: name.Seq + 1, Text: "next"}
