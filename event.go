@@ -158,9 +158,9 @@ func (t *teller) acquired(undo func(), grants ...*grant) {
 	}, undo)
 }
 
-// callOrUndo calls f, which calls code of the user's, such as an observer. If that panics or
-// ends the goroutine, so that the caller never returns, undo leaves nothing behind that
-// nobody would know of.
+// callOrUndo calls f, which calls code of the user's, such as an observer. If that panics
+// or ends the goroutine, so that the caller never returns, undo leaves nothing behind
+// that nobody would know of.
 func callOrUndo(f, undo func()) {
 	returned := false
 	defer func() {

@@ -110,8 +110,9 @@ func take[T comparable](all *[]T, one T) bool {
 
 type ownerKey struct{}
 
-// A naming is what a ctx carries: it names an owner, at the locks of some books as long as
-// one of its stays there lasts (Do, Hold.Context), or at every lock forever (WithOwner).
+// A naming is what a ctx carries: it names an owner, at the locks of some books as long
+// as one of its stays there lasts (Do, Hold.Context), or at every lock forever
+// (WithOwner).
 type naming struct {
 	who   owner
 	outer *naming // what counts where this one does not; nil: none

@@ -102,7 +102,7 @@ func (q *longQueue) restart() {
 // What docs/appendix/large-fleets.md says of a queue of many sessions: while nothing
 // happens, while the lock is handed over once a second, and after all servers were
 // restarted. QUEUE_SESSIONS=n is how many there are: 5,000 take 8 GB, 20,000 more than
-// 24, since go-zookeeper's buffer of a session has its longest reply, a list of the queue.
+// 24, since go-zookeeper's buffer of a session has its longest reply, a list.
 func TestCostOfAQueueOfManySessions(t *testing.T) {
 	sessions := 200
 	if n := os.Getenv("QUEUE_SESSIONS"); n != "" {

@@ -48,8 +48,8 @@ type modelRecord struct {
 // A modelTenure is what the records of one owner share: they are lost together.
 type modelTenure struct{ lost bool }
 
-// A modelNaming names an owner for as long as one of its stays lasts, of which there is at
-// most one for each book.
+// A modelNaming names an owner for as long as one of its stays lasts, of which there is
+// at most one for each book.
 type modelNaming struct {
 	who   modelOwner
 	stays map[*modelBook]*modelStay
