@@ -87,10 +87,12 @@ type listing struct {
 
 // A snapshot is what a batch sees of the directory.
 type snapshot struct {
-	queue         []seqname.Name
-	pzxid         int64
-	most          int
-	left, changed <-chan zk.Event // when to look again; nil in one without watches
+	queue []seqname.Name
+	pzxid int64
+	most  int
+	// When to look again: somebody has come or left, or the maximum may have changed. Nil
+	// in one without watches.
+	left, changed <-chan zk.Event
 }
 
 // A ticket is one lease on its way into the directory. It implements Hooks.
@@ -262,22 +264,22 @@ func (v *snapshot) has(n *znode.Node) bool {
 
 // Wait implements wait.Goal. The first look was without watches, so one with them comes
 // first.
-func (b *batch) Wait(ctx context.Context) (free bool, err error) {
+func (b *batch) Wait(ctx context.Context) error {
 	if b.SingleAttempt {
-		return false, wait.ErrBusy
+		return wait.ErrBusy
 	}
 	if !b.watch {
 		b.watch = true
 		b.watchOwn()
-		return false, nil
+		return nil
 	}
 	wake := wait.Wakers{
 		Watch: b.last.left, Path: b.Queue.Dir, Limit: b.last.changed,
 		Ended: b.Gate.Ended().Done(), Reconnected: b.reconnected,
 		Poll: wait.NextPoll(),
 	}
-	_, _, err = wake.Sleep(ctx, b.s)
-	return false, err
+	_, _, err := wake.Sleep(ctx, b.s)
+	return err
 }
 
 // watchOwn watches the znodes if the connection does not announce its close: then their

@@ -55,19 +55,19 @@ func (w *maximumWaiter) Check(ctx context.Context) (free bool, err error) {
 }
 
 // Wait implements wait.Goal, as a batch does.
-func (w *maximumWaiter) Wait(ctx context.Context) (free bool, err error) {
+func (w *maximumWaiter) Wait(ctx context.Context) error {
 	if w.single {
-		return false, wait.ErrBusy
+		return wait.ErrBusy
 	}
 	if !w.watch {
 		w.watch = true
-		return false, nil
+		return nil
 	}
 	wake := wait.Wakers{
 		Limit: w.changed, Reconnected: w.reconnected, Poll: wait.NextPoll(),
 	}
-	_, _, err = wake.Sleep(ctx, w.s)
-	return false, err
+	_, _, err := wake.Sleep(ctx, w.s)
+	return err
 }
 
 // Commit implements wait.Goal: there is nothing to take.

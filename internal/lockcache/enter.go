@@ -54,9 +54,9 @@ type waiter struct {
 	share    *Share
 	err      error
 	where    wait.Place // where it stood, of wait.ErrBusy
-	// done once nothing is left of what was begun for it; nil: nothing is, or others wait
-	// for it
-	left *calls.Pending[struct{}]
+	// Done once nothing is left of what was begun for it; nil: nothing is, or others wait
+	// for it.
+	cleared *calls.Pending[struct{}]
 }
 
 // queuedAt is a znode in the queue, and how many were ahead when that was found out.
@@ -120,14 +120,14 @@ func (w *waiter) giveBack() {
 // awaitLeft waits until nothing is left behind, for at most the time that a caller can
 // spare that wants to leave.
 func (w *waiter) awaitLeft() {
-	if w.left == nil {
+	if w.cleared == nil {
 		return
 	}
 	select {
-	case <-w.left.Done():
+	case <-w.cleared.Done():
 		// The create may know more of why the time was too short: a parent is missing.
 		var missing *znode.MissingError
-		if w.where == (wait.Place{}) && errors.As(w.left.Err(), &missing) {
+		if w.where == (wait.Place{}) && errors.As(w.cleared.Err(), &missing) {
 			w.err = fmt.Errorf("%w: %w", w.err, missing)
 		}
 	case <-time.After(znode.LeaveWithin):
@@ -145,7 +145,7 @@ func (w *waiter) depart(cause error, ranOut bool) {
 	at := slices.Index(e.waiting, w)
 	w.where = e.whereLocked(at) // while it is still in the slice
 	e.waiting = slices.Delete(e.waiting, at, at+1)
-	w.left = e.leftBehindLocked()
+	w.cleared = e.leftBehindLocked()
 	if e.next != nil {
 		e.next.ranOut = ranOut
 	}

@@ -235,7 +235,7 @@ func (e *entry) dismissSingleAttemptsLocked() {
 		return w.request.SingleAttempt
 	})
 	for _, w := range singles {
-		w.left = e.leftBehindLocked()
+		w.cleared = e.leftBehindLocked()
 		w.settleLocked(nil, wait.ErrBusy)
 	}
 }
@@ -262,8 +262,8 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 		e.reconcileLocked()
 		return false
 	}
-	// This replaces a current generation of readers, if there is one: it admits no more,
-	// and ends with the last of its users.
+	// This replaces a current generation, if there is one, of readers or that was lost:
+	// it admits no more, and ends with the last of its users.
 	g.node, g.idleSince, e.current = n, time.Now(), g
 	// Those who wait now are those for whom it queued. The first of them, or all readers,
 	// are admitted before anything is counted: they overtake no process.

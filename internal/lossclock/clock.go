@@ -296,7 +296,7 @@ func (c *Clock) Answer() (longest time.Duration) {
 }
 
 // Reported is the latest time at which the leader is known to have heard of the session;
-// zero if there is none. It never goes back: what is known does not change.
+// zero if there is none. With the same terms it never goes back.
 func (c *Clock) Reported(terms Terms, session int64, handshake time.Time) time.Time {
 	if c.Last(session).IsZero() { // the contacts are another session's
 		return handshake

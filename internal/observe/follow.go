@@ -109,7 +109,7 @@ func (f *follower) Check(ctx context.Context) (free bool, err error) {
 }
 
 // Wait implements wait.Goal.
-func (f *follower) Wait(ctx context.Context) (free bool, err error) {
+func (f *follower) Wait(ctx context.Context) error {
 	wake := wait.Wakers{
 		Blocker: f.wake, Watch: f.changed, Path: f.watched,
 		Reconnected: f.reconnected, Poll: wait.NextPoll(),
@@ -121,7 +121,7 @@ func (f *follower) Wait(ctx context.Context) (free bool, err error) {
 	f.again = by == wait.BlockerEnded
 	f.missed = f.missed || by == wait.Reconnected || ev.Err != nil
 	f.lagging = f.lagging || !f.again && by != wait.WatchFired || ev.Err != nil
-	return false, err
+	return err
 }
 
 // Commit implements wait.Goal: there is nothing to take.

@@ -73,10 +73,10 @@ func (s *snapshot) check(now moment) error {
 		switch {
 		case i > 0 && !s.entries[i-1].Before(e.Name):
 			return fmt.Errorf("entry %s is out of order", e.Text)
-		case max(e.seen, e.gone, e.by) > now || e.seen < s.asked:
+		case max(e.seen, e.gone, e.asked) > now || e.seen < s.asked:
 			return fmt.Errorf("entry %v, asked at %d, now %d", e, s.asked, now)
-		case e.by > e.gone || e.gone != 0 && e.gone < s.asked:
-			return fmt.Errorf("entry %s: gone at %d, by %d", e.Text, e.gone, e.by)
+		case e.asked > e.gone || e.gone != 0 && e.gone < s.asked:
+			return fmt.Errorf("entry %s: gone at %d, by %d", e.Text, e.gone, e.asked)
 		}
 	}
 	if n := len(s.entries); n > 0 {

@@ -142,11 +142,11 @@ func (q *Queue) between(m *Member) (ahead int, isClear, ok bool) {
 	next, isClear := m.name.Seq, true
 	for i := q.at(m) - 1; i >= 0 && q.members[i].name.Seq-q.mark.Seq >= 0; i-- {
 		b := q.members[i]
-		passed := b.mayPass(m)
-		if !passed && q.rules.Excludes(b.name, m.name) {
+		lets := b.letsPass(m)
+		if !lets && q.rules.Excludes(b.name, m.name) {
 			return 0, false, false
 		}
-		isClear = isClear && passed
+		isClear = isClear && lets
 		if b.under != nil || b.name.Seq == q.mark.Seq {
 			// A reader under a writer has the writer's number, not one of its own. The
 			// writer may have left, and be the watermark.
@@ -189,8 +189,9 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 	}
 	blocker := &q.last.entries[p.blocker]
 	// Stale: a nearer one has gone since the blocker was last seen. The blocker may have
-	// gone before that one, and nobody have noticed, since nobody watched it.
-	stale := p.member == nil && p.gone > blocker.seen && p.by != blocker.seen
+	// gone before that one, and nobody have noticed, since nobody watched it. Not so if
+	// both were asked about at the same moment (ReadAhead).
+	stale := p.member == nil && p.gone > blocker.seen && p.asked != blocker.seen
 	if p.altered && !q.uses(ByKnownList) || stale && !proves {
 		return d, false
 	}
@@ -231,7 +232,7 @@ func (q *Queue) bySmallReads(m *Member, p predecessors) (d Decision, ok bool) {
 		e := &q.last.entries[i]
 		own := q.member(e.Name)
 		if e.gone == 0 && q.rules.Excludes(e.Name, m.name) &&
-			(own == nil || !own.mayPass(m)) {
+			(own == nil || !own.letsPass(m)) {
 			d.Reads = append(d.Reads, e.Name)
 		}
 	}
@@ -275,7 +276,7 @@ type predecessors struct {
 	altered bool
 	// Of those that altered it, are of other processes, and are nearer than blocker: when
 	// the last of them was reported gone, and when that was asked for.
-	gone, by moment
+	gone, asked moment
 }
 
 // predecessorsOf goes through those ahead of the one at self, the nearest first, and at
@@ -306,13 +307,13 @@ func (p *predecessors) add(q *Queue, m *Member, i int, own *Member) {
 		// its end hides.
 		p.altered = p.altered || excludes
 		p.isClear = p.isClear && !q.rules.Nested(e.Name)
-		if excludes && p.blocker < 0 && e.by != 0 && e.gone > p.gone {
-			p.gone, p.by = e.gone, e.by
+		if excludes && p.blocker < 0 && e.asked != 0 && e.gone > p.gone {
+			p.gone, p.asked = e.gone, e.asked
 		}
 		return
 	}
 	p.ahead++
-	if own != nil && own.mayPass(m) && !q.rules.Fresh {
+	if own != nil && own.letsPass(m) && !q.rules.Fresh {
 		// Its znode is there, but does not count. If it ended before the list was asked
 		// for, the list shows those nested under it.
 		since := own.ended > q.last.asked

@@ -1178,7 +1178,7 @@ func TestWhatALateListKeeps(t *testing.T) {
 	was.entries = []entry{
 		{Name: name("L-1"), seen: 5},
 		{Name: name("L-2"), seen: 9},
-		{Name: name("L-3"), seen: 5, gone: 9, by: 6},
+		{Name: name("L-3"), seen: 5, gone: 9, asked: 6},
 		{Name: name("L-4"), seen: 5, gone: 6},
 		{Name: name("L-5"), seen: 9, gone: 6},
 	}
@@ -1191,7 +1191,7 @@ func TestWhatALateListKeeps(t *testing.T) {
 		{Name: name("L-0"), seen: 7},
 		{Name: name("L-1"), seen: 7},
 		{Name: name("L-2"), seen: 9},
-		{Name: name("L-3"), seen: 7, gone: 9, by: 6},
+		{Name: name("L-3"), seen: 7, gone: 9, asked: 6},
 		{Name: name("L-4"), seen: 7},
 		{Name: name("L-5"), seen: 9},
 	}, is.entries)

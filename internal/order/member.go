@@ -25,7 +25,8 @@ type Member struct {
 	state state
 	first bool
 
-	// met: it had to wait for a participant of another process, or its number says that
+	// met: it had to wait for one whose end this process does not report, as those of
+	// other processes, or its number says that
 	// one has joined since the watermark. The next create has a list with it then.
 	met bool
 	// orphans, set by Created: other znodes of the same creation can be in the directory.
@@ -37,8 +38,8 @@ type Member struct {
 	// doubted: what was known before that moment grants nothing.
 	doubted moment
 
-	// Owner is the driver's. The queue does not read it.
-	Owner any
+	// Driver is the driver's. The queue does not read it.
+	Driver any
 }
 
 // A state is where a member is in its life.
@@ -76,7 +77,7 @@ func (m *Member) learnToken(token int64) {
 	}
 }
 
-// mayPass reports whether self, of the same session, need not wait for m any more.
-func (m *Member) mayPass(self *Member) bool {
+// letsPass reports whether self, of the same session, need not wait for m any more.
+func (m *Member) letsPass(self *Member) bool {
 	return m.state == stateHandedOver && m.session == self.session
 }

@@ -69,8 +69,8 @@ func New(r Rules) *Queue {
 // worth keeping of a queue without members and creates under way, which may be forgotten.
 func (q *Queue) Watermark() (Watermark, bool) { return q.mark, q.mark.Token != 0 }
 
-// Remember tells a new queue the watermark of an earlier one of the same connection and
-// directory. It is ignored if a newer watermark is known.
+// Remember raises the watermark, unless a newer one is known: a new queue's to that of an
+// earlier one of the same connection and directory.
 func (q *Queue) Remember(w Watermark) {
 	if w.Token > q.mark.Token {
 		q.mark = w
@@ -256,7 +256,7 @@ func (q *Queue) There(stamp Stamp, n seqname.Name) {
 		// A report from before the read was wrong, or of another incarnation. One from
 		// after it is newer than what the read saw.
 		if e.gone < stamp.at {
-			e.gone, e.by = 0, 0
+			e.gone, e.asked = 0, 0
 		}
 	}
 }
@@ -390,7 +390,7 @@ func (q *Queue) Removed(m *Member, gone bool) {
 // goes takes note that n has gone. directory is zero of a member.
 func (q *Queue) goes(n seqname.Name, told, by moment, directory int64) {
 	if at, ok := q.last.find(n); ok && (directory == q.last.czxid || directory == 0) {
-		q.last.entries[at].gone, q.last.entries[at].by = told, by
+		q.last.entries[at].gone, q.last.entries[at].asked = told, by
 		return
 	}
 	// A list under way, sent before, may still show it.
@@ -404,7 +404,7 @@ func (q *Queue) goes(n seqname.Name, told, by moment, directory int64) {
 func (q *Queue) show(s snapshot) {
 	s.keep(&q.last)
 	if q.last.czxid != s.czxid {
-		q.remember(s.asked)
+		q.keepAbsent(s.asked)
 	}
 	q.last = s
 	// What was reported before s was asked for, s shows by itself: who is not on it has
@@ -415,17 +415,17 @@ func (q *Queue) show(s snapshot) {
 	for _, a := range q.absent {
 		at, ok := s.find(a.Name)
 		if ok && (a.directory == s.czxid || a.directory == 0) {
-			s.entries[at].gone, s.entries[at].by = a.gone, a.by
+			s.entries[at].gone, s.entries[at].asked = a.gone, a.by
 		}
 	}
 }
 
-// remember keeps who has gone from the last list, of another incarnation: a list of that
-// one may be under way.
-func (q *Queue) remember(asked moment) {
+// keepAbsent keeps who has gone from the last list, of another incarnation: a list of
+// that one may be under way.
+func (q *Queue) keepAbsent(asked moment) {
 	for _, e := range q.last.entries {
 		if e.gone > asked {
-			q.absent = append(q.absent, absence{e.Name, e.gone, e.by, q.last.czxid})
+			q.absent = append(q.absent, absence{e.Name, e.gone, e.asked, q.last.czxid})
 		}
 	}
 	slices.SortFunc(q.absent, func(a, b absence) int {

@@ -25,9 +25,8 @@ type entry struct {
 	seqname.Name
 	seen moment // when it was asked for that has shown it last
 	// When it was reported that the entry has gone, and when that was asked for. The
-	// first is zero while the entry is there, the second if a member of this process has
-	// gone.
-	gone, by moment
+	// first is zero while the entry is there, the second if its own process said so.
+	gone, asked moment
 }
 
 // find returns the index of a name, and whether it is there.
@@ -80,7 +79,7 @@ func (s *snapshot) keep(old *snapshot) {
 			is := &s.entries[i]
 			is.seen = max(is.seen, was.seen)
 			if was.gone > s.asked {
-				is.gone, is.by = was.gone, was.by
+				is.gone, is.asked = was.gone, was.asked
 			}
 		}
 	}

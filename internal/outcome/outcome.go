@@ -8,15 +8,15 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// final are the answers of a server that no retry changes, and refused those of the
-// client to what it does not send.
+// final are the answers of a server that no retry changes, and unsendable those
+// of the client to what it does not send.
 var final = []error{
 	zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion,
 	zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrInvalidACL,
 	zk.ErrAuthFailed, zk.ErrReconfigDisabled, zk.ErrBadArguments,
 }
 
-var refused = []error{
+var unsendable = []error{
 	zk.ErrInvalidPath, zk.ErrInvalidFlags, zk.ErrPtrExpected, zk.ErrShortBuffer,
 	zk.ErrUnhandledFieldType,
 }
@@ -46,13 +46,13 @@ func Answered(err error) bool {
 		strings.HasPrefix(code(err), unnamed)
 }
 
-// leaderRefusals are the refusals of a write that only the leader sends, which judges all
+// leaderAnswers are the errors of a write that only the leader sends, which judges all
 // writes (PrepRequestProcessor; a follower has none,
 // FollowerZooKeeperServer.setupRequestProcessors). A follower rejects by itself with
 // NoAuth and InvalidACL (ZooKeeperServer.authWriteRequest, with enableEagerACLCheck),
 // -127 (RequestThrottler and FinalRequestProcessor), -119 (ReadOnlyRequestProcessor),
 // -120 (QuorumZooKeeperServer.checkUpgradeSession), -5 and -6.
-var leaderRefusals = []error{
+var leaderAnswers = []error{
 	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion,
 	zk.ErrNoChildrenForEphemerals,
 }
@@ -60,7 +60,7 @@ var leaderRefusals = []error{
 // Judged reports whether the outcome of a write proves that the leader has judged it. It
 // is conservative: what a follower might answer by itself, cut off from its leader, does
 // not.
-func Judged(err error) bool { return err == nil || isAny(err, leaderRefusals) }
+func Judged(err error) bool { return err == nil || isAny(err, leaderAnswers) }
 
 // Final reports whether err, of a call or of a wait, is permanent: no retry can succeed.
 // Lost connections, ended sessions and unknown errors are not, unless Permanent made them
@@ -69,7 +69,7 @@ func Final(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case isAny(err, final), isAny(err, refused), errors.Is(err, ErrClosed),
+	case isAny(err, final), isAny(err, unsendable), errors.Is(err, ErrClosed),
 		errors.Is(err, ErrTooShort), isPermanent(err), IsReplyTooLong(err), isBroken(err):
 		return true
 	}
@@ -91,7 +91,7 @@ func NotDone(err error) bool {
 	switch {
 	case err == nil, IsReplyTooLong(err): // it was done, only the reply was skipped
 		return false
-	case isAny(err, refused), errors.Is(err, zk.ErrNoServer),
+	case isAny(err, unsendable), errors.Is(err, zk.ErrNoServer),
 		errors.Is(err, zk.ErrSessionMoved), errors.As(err, new(unsent)):
 		return true
 	}

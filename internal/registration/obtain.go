@@ -79,7 +79,7 @@ func (o *obtaining) lookAtRival(ctx context.Context) error {
 }
 
 // Wait implements wait.Goal.
-func (o *obtaining) Wait(ctx context.Context) (free bool, err error) {
+func (o *obtaining) Wait(ctx context.Context) error {
 	wake := wait.Wakers{
 		Blocker: o.rival, Watch: o.changed, Path: o.path,
 		Reconnected: o.reconnected, Poll: wait.NextPoll(),
@@ -91,7 +91,7 @@ func (o *obtaining) Wait(ctx context.Context) (free bool, err error) {
 	if err == nil && by == wait.WatchFired {
 		err = o.s.Pause(ctx, o.pace.next())
 	}
-	return false, err
+	return err
 }
 
 // Commit implements wait.Goal: from now on a loss is told.

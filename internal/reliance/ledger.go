@@ -18,7 +18,7 @@ type Ledger struct {
 	closed    bool         // see Close
 
 	used     bool      // there are users; see Resume
-	asking   bool      // contacts are asked for: the users need some; see update
+	wanted   bool      // contacts are: some users need them; see update
 	creating int       // creates under way
 	far      int       // how many of ephemerals are far from their turn
 	lookBy   time.Time // when somebody is to look again; see LookBy
@@ -78,9 +78,9 @@ type tracked struct {
 	margin  time.Duration // how much earlier than necessary it is lost then
 }
 
-// Tell has warnings go to log, unless they go to one already. It does not ask log, which
-// is code of the user's, whether it wants them: the mutex is held.
-func (l *Ledger) Tell(log *slog.Logger) {
+// WarnTo has warnings go to log, unless they go to one already. It does not ask log,
+// which is code of the user's, whether it wants them: the mutex is held.
+func (l *Ledger) WarnTo(log *slog.Logger) {
 	if l.log == nil && log != nil && log.Handler() != slog.DiscardHandler {
 		l.log = log
 	}
@@ -115,11 +115,11 @@ func (l *Ledger) Rests() bool {
 // update tells the clock whether contacts are asked for.
 func (l *Ledger) update() {
 	asks := l.used && !l.Rests()
-	if asks == l.asking {
+	if asks == l.wanted {
 		return
 	}
 	l.lookLate() // the clock is about to rely on the pings so far
-	l.asking = asks
+	l.wanted = asks
 	if asks {
 		l.evidence.Wanted(l.Now())
 	} else {
@@ -137,7 +137,7 @@ func (l *Ledger) LookBy(at time.Time) {
 // lookLate tells the clock if the process stood still.
 func (l *Ledger) lookLate() {
 	now := l.Now()
-	if l.used && !l.asking && now.Sub(l.lookBy) > l.Timeout()/lateShare {
+	if l.used && !l.wanted && now.Sub(l.lookBy) > l.Timeout()/lateShare {
 		l.evidence.Interrupt(now)
 	}
 }

@@ -28,9 +28,9 @@ func TestSlowAnswersAreToldOnceAMinute(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, _ := opened()
 				var log, late bytes.Buffer
-				l.Tell(slog.New(slog.DiscardHandler))
-				l.Tell(slog.New(slog.NewTextHandler(&log, nil)))
-				l.Tell(slog.New(slog.NewTextHandler(&late, nil)))
+				l.WarnTo(slog.New(slog.DiscardHandler))
+				l.WarnTo(slog.New(slog.NewTextHandler(&log, nil)))
+				l.WarnTo(slog.New(slog.NewTextHandler(&late, nil)))
 				l.Track("/znode", 1, &znode{"znode"})
 				var under []time.Time // contacts, by when they were sent
 				for began := time.Now(); time.Since(began) < 3*time.Minute; {

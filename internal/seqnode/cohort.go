@@ -283,7 +283,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 	}
 	// Until these have ended, those of this process behind them wait for that.
 	for _, m := range missing {
-		m.Owner.(*Member).node.Gone(znode.ErrUnlisted)
+		m.Driver.(*Member).node.Gone(znode.ErrUnlisted)
 	}
 	return listed{l.Names, q.Lint.Foreign(a.children, q.Kinds, len(l.Names))}, nil
 }

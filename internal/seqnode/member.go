@@ -13,7 +13,7 @@ import (
 // A Member is one Node of ours and what its queue knows of it. It implements znode.Hooks,
 // and tells the cohort what becomes of the Node.
 type Member struct {
-	// Set by newWaiter.
+	// Set by newWaiter; under by EnterUnder.
 	queue    *Queue
 	s        *zkconn.Conn
 	listener Listener // may be nil
@@ -86,7 +86,7 @@ func (m *Member) Created(n *znode.Node) error {
 		creation.Under = m.under.self
 	}
 	m.self = c.order.Created(creation)
-	m.self.Owner = m
+	m.self.Driver = m
 	// The session can have ended before the answer came here: then the Node ended first.
 	if m.over.ended {
 		m.endLocked(n.Cause())

@@ -152,11 +152,12 @@ func (q *Queue) EnterUnder(
 	case errors.Is(err, znode.ErrEnded):
 		n.Withdraw()
 		return q.Enter(ctx, s, r)
-	case ctx.Err() != nil:
-		err = wait.Explain(s, outcome.Cancelled(ctx), wait.Place{}, w.asked)
-	case err == nil:
+	case err == nil && ctx.Err() == nil:
 		return n, nil
+	case err == nil:
+		err = outcome.Cancelled(ctx) // it came too late
 	}
+	err = wait.Explain(s, err, wait.Place{}, w.asked)
 	znode.GiveUp(ctx, []*znode.Node{n})
 	return nil, err
 }

@@ -63,13 +63,14 @@ type stall struct {
 	ahead int // how many were ahead when the queue was last looked at
 }
 
-// A stranger is a participant of another process, with a watch on its znode.
+// A stranger is a participant whose end this process does not report, as those of other
+// processes, with a watch on its znode.
 type stranger struct {
-	name   seqname.Name
-	stamp  order.Stamp
-	stat   *zk.Stat        // as the watch was set
-	events <-chan zk.Event // nil once the event was received
-	steady <-chan struct{} // waiter.reconnected when it was set
+	name        seqname.Name
+	stamp       order.Stamp
+	stat        *zk.Stat        // as the watch was set
+	events      <-chan zk.Event // nil once the event was received
+	reconnected <-chan struct{} // waiter.reconnected when it was set
 }
 
 // untilThrough is wait.Until of EnterThrough: for as long as gate lasts. A gate of
@@ -108,7 +109,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	}
 	w.beyond = w.newBeyond(d.Beyond)
 	if d.Local != nil {
-		w.turn.local = d.Local.Owner.(*Member)
+		w.turn.local = d.Local.Driver.(*Member)
 	}
 	if !w.told { // once for each znode, however often the turn is decided
 		w.told = true
@@ -279,11 +280,11 @@ func (w *waiter) saw(l listed) {
 
 // Wait implements wait.Goal: somebody is ahead, and it sleeps until that may have
 // changed.
-func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
+func (w *waiter) Wait(ctx context.Context) error {
 	// A single attempt waits for nobody who uses the lock. A cached entry that may be
 	// idle leaves soon, since this znode is queued behind it.
 	if w.request.SingleAttempt && !w.position().MayBeIdle {
-		return false, wait.ErrBusy
+		return wait.ErrBusy
 	}
 	w.startStall()
 	if w.isBehindSingleAttempt() { // for so short a time no watch is set
@@ -291,12 +292,12 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 		if local := w.turn.local; local != nil {
 			wake.Blocker = local.node.Ended().Done()
 		}
-		return false, w.sleep(ctx, wake)
+		return w.sleep(ctx, wake)
 	}
 	w.watchSelf()
 	if local := w.turn.local; local != nil {
 		// The blocker is of this process: its Node reports the end, without a watch.
-		return false, w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()})
+		return w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()})
 	}
 	// Both watches are set at once. Only the blocker's is waited for.
 	w.beyond.look(ctx, w.s)
@@ -304,16 +305,16 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 	case errors.Is(err, zk.ErrNoNode):
 		// It went after the list. No watch is set, and the order can decide again.
 		w.cohort.gone(w.blocker.stamp, w.blocker.name)
-		return false, nil
+		return nil
 	case err != nil || decideAgain:
-		return false, err
+		return err
 	}
 	wake := wait.Wakers{
 		Watch: w.blocker.events, Path: w.queue.Path(w.blocker.name),
 		Reconnected: w.reconnected, Poll: wait.NextPoll(),
 	}
 	w.beyond.wake(&wake)
-	return false, w.sleep(ctx, wake)
+	return w.sleep(ctx, wake)
 }
 
 // watchBlocker watches the blocker, unless a watch of an earlier Wait is still usable:
@@ -322,12 +323,14 @@ func (w *waiter) Wait(ctx context.Context) (free bool, err error) {
 func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error) {
 	b := w.blocker
 	if b != nil && b.events != nil && b.name == w.turn.behind &&
-		b.steady == w.reconnected {
+		b.reconnected == w.reconnected {
 		return false, nil
 	}
 	known := w.knows(w.turn.behind)
 	// The Stamp comes before the request: what the list showed later counts for more.
-	b = &stranger{name: w.turn.behind, stamp: w.cohort.asking(), steady: w.reconnected}
+	b = &stranger{
+		name: w.turn.behind, stamp: w.cohort.asking(), reconnected: w.reconnected,
+	}
 	w.blocker = b
 	b.stat, b.events, err = w.s.WatchStat(ctx, w.queue.Path(b.name))
 	if err != nil {
@@ -463,7 +466,8 @@ func (w *waiter) isBehindOwn() bool {
 // it waits for the end of ctx.
 func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
 	w.looked = true
-	if path == "" || w.isBehindOwn() { // as others may be that wait
+	// Without a znode to look at one sync does, for all who wait like this.
+	if path == "" || w.isBehindOwn() {
 		w.s.AskAtRest()
 		return true
 	}

@@ -16,9 +16,9 @@ var ErrBusy = outcome.Permanent(errors.New("lock is busy"))
 type Goal interface {
 	// Check finds out whether it is free.
 	Check(ctx context.Context) (free bool, err error)
-	// Wait sleeps until it is worth checking again, or until it is free for certain. A
-	// goal of a single attempt returns ErrBusy instead.
-	Wait(ctx context.Context) (free bool, err error)
+	// Wait sleeps until it is worth checking again. A goal of a single attempt returns
+	// ErrBusy instead.
+	Wait(ctx context.Context) error
 	// Commit makes it the caller's. An error of any of the three starts over with Check,
 	// after a pause that grows (zkconn.Conn.Retry), unless it is permanent, as ErrBusy
 	// is.
@@ -33,14 +33,14 @@ func Until(ctx context.Context, s *zkconn.Conn, g Goal) error {
 	return s.Retry(ctx, func() error {
 		for {
 			free, err := g.Check(ctx)
-			if err == nil && !free {
-				free, err = g.Wait(ctx)
-			}
 			switch {
 			case err != nil:
 				return err
 			case free:
 				return g.Commit(ctx)
+			}
+			if err := g.Wait(ctx); err != nil {
+				return err
 			}
 		}
 	})

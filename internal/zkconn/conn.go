@@ -64,7 +64,7 @@ func Use(client Client, cfg Config) *Conn {
 	// bring a log.
 	c.mu.Lock()
 	c.ledger.Learn(cfg.Timeout, cfg.ServerTick)
-	c.ledger.Tell(cfg.Log)
+	c.ledger.WarnTo(cfg.Log)
 	c.mu.Unlock()
 	c.retainLocked()
 	return c
@@ -174,7 +174,7 @@ func (c *Conn) worthKeeping() bool {
 		return true // a second watch on the same path would leave this one to the client
 	}
 	if len(c.notes) > 0 && !c.rested {
-		return true // notes are worth something for ten to twenty seconds
+		return true // notes are worth something for idleCheck
 	}
 	// To ask a server again for containers costs the connection. If the connection looks
 	// closed there is none to lose; an outage shows StateDisconnected for moments only.
@@ -347,7 +347,7 @@ func (c *Conn) Until(path string) time.Time {
 	return c.ledger.Until(path)
 }
 
-// Hold is [reliance.Ledger.Hold].
+// Hold is [reliance.Ledger.Hold], and has the tick look when that wants it.
 func (c *Conn) Hold(path string, margin time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -48,10 +48,10 @@ type request struct {
 	sent    time.Time // not later than it was sent
 }
 
-// make makes a request by call. Each request of this library passes here, so that no
-// caller can forget to record what its outcome shows: the loss clock runs on writes and
-// syncs, availability on all answers. rest is the request's length without its head and
-// its path.
+// make makes a request by call. Each request that a lock needs for itself passes here, so
+// that no caller can forget to record what its outcome shows: the loss clock runs on
+// writes and syncs, availability on all answers. A transaction of the user's (Hold.Multi)
+// does not. rest is the request's length without its head and its path.
 func (c *Conn) make(
 	op *op, path string, rest int, data []byte, call func() error,
 ) error {
@@ -338,7 +338,7 @@ func (c *Conn) List(dir string, sync bool) ([]string, *zk.Stat, error) {
 	return c.Children(dir)
 }
 
-// CatchUp sends a sync, before a list that is sent otherwise.
+// CatchUp sends a sync, before a list or a read that is sent otherwise.
 func (c *Conn) CatchUp(ctx context.Context, dir string) error {
 	_, err := calls.Call(ctx, c, func() (none struct{}, err error) {
 		return none, c.Sync(dir)
@@ -353,8 +353,8 @@ const closeWithin = 10 * time.Millisecond
 // HoldBack is called when an event says that a znode of this process was deleted, and not
 // by its own delete. Most likely the connection is being closed: its server first deletes
 // the session's znodes, and then answers the close. A request that reaches *zk.Conn in
-// between can leave the client's loop stuck forever. So for closeWithin none does, unless
-// the connection tells of a close before that.
+// between can leave the client's loop stuck forever. So for closeWithin no lock sends
+// one, unless the connection tells of a close before that.
 func (c *Conn) HoldBack() {
 	if c.TellsClose() {
 		return
@@ -483,7 +483,7 @@ func (b *Backoff) Next() time.Duration {
 // counts. Holds depend on what the leader has heard of, which the loss clock judges. It
 // is guarded by Conn.mu.
 type availability struct {
-	heard time.Time // when the last answer came, or the first user if none has
+	heard time.Time // when the last answer came, or since then the first user
 	asked time.Time // when the first request after that was made; zero: there was none
 	// The least time that an answer has taken recently: on a busy machine many are slow.
 	// Each answer raises it by growth at most.

@@ -8,7 +8,7 @@
 // users (Retain, Release), and is forgotten with the last of them, so that nothing global
 // outlives its use. A Conn that knows what the next user needs (a pending watch, or that
 // the server has no containers) is checked now and then, and forgotten when that is over;
-// notes keep it for ten to twenty seconds.
+// notes keep it for ten seconds.
 //
 // # Words
 //

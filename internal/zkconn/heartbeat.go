@@ -15,7 +15,7 @@ type heartbeat struct {
 	conn     *Conn
 	timer    *time.Timer // runs tick; nil if there are no users
 	syncs    int         // how many of the tick's are under way
-	lastSync time.Time   // when the last one was sent, whatever its outcome
+	lastSync time.Time   // when the last sync was sent, of any kind, whatever its outcome
 	next     time.Time   // when the timer fires
 }
 

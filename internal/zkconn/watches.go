@@ -37,11 +37,11 @@ type watchKey struct {
 // set. It belongs to the goroutine that sets it until set has ended, and does not change
 // after that.
 type watch struct {
-	set    *calls.Pending[struct{}]
-	events <-chan zk.Event // closed by the client, behind its only event
-	stat   *zk.Stat        // of the znode when it was set
-	steady <-chan struct{} // of Reconnected, from before it was set
-	after  int             // reconnects.times, likewise
+	set         *calls.Pending[struct{}]
+	events      <-chan zk.Event // closed by the client, behind its only event
+	stat        *zk.Stat        // of the znode when it was set
+	reconnected <-chan struct{} // of Reconnected, from before it was set
+	after       int             // reconnects.times, likewise
 }
 
 // begin is called just before w is set.
@@ -49,7 +49,7 @@ func (w *watch) begin(c *Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lookLocked()
-	w.steady, w.after = c.reconnects.next, c.reconnects.times
+	w.reconnected, w.after = c.reconnects.next, c.reconnects.times
 }
 
 // event returns what the watch fired with, unless one of those who share it has that
@@ -256,7 +256,7 @@ func (ws *Watches) makeRoom(key watchKey) bool {
 	c.lookLocked()
 	w := ws.pendingLocked(key)
 	switch {
-	case w != nil && (!w.set.Ended() || !isDone(w.steady)):
+	case w != nil && (!w.set.Ended() || !isDone(w.reconnected)):
 		return true // it proves what Incarnation says
 	case w != nil && w.mayBeDead(c.reconnects.times):
 		return true // the path has counted before, and watch will replace it
@@ -312,7 +312,7 @@ func (ws *Watches) IncarnationNow(path string) (czxid int64, ok bool) {
 		return 0, false
 	}
 	c.lookLocked()
-	if isDone(w.steady) {
+	if isDone(w.reconnected) {
 		return 0, false
 	}
 	return w.stat.Czxid, true

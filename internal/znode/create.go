@@ -18,7 +18,7 @@ var ErrNoDir = errors.New("the parent znode was missing")
 
 // A creation is one znode on its way into a directory.
 type creation struct {
-	// Set by Create.
+	// Set by Create, and by Claim.Create.
 	s      *zkconn.Conn
 	spec   *Spec
 	hooks  Hooks
