@@ -531,6 +531,42 @@ func TestHeapOfReleasedHolds(t *testing.T) {
 	})
 }
 
+// An askedCtx panics at one question of those that it is asked.
+type askedCtx struct {
+	context.Context
+	left *int // questions until then
+}
+
+func (c askedCtx) Value(key any) any {
+	if *c.left--; *c.left == 0 {
+		panic("the ctx is broken")
+	}
+	return c.Context.Value(key)
+}
+
+// A ctx that panics while a lock is acquired with it: its owner waited for itself from
+// then on, or the only member of a multi lock stayed held.
+func TestACtxThatPanicsWithinAcquire(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		lock := k.MustMake(t, b.Ours, "/lock",
+			recipes.WithObserver(func(context.Context, recipes.Event) {}))
+		for _, l := range []recipes.InterProcessLock{
+			lock, recipes.NewInterProcessMultiLockOf(lock),
+		} {
+			for question := 1; question < 6; question++ {
+				owner, left := locktest.Owner(t), question
+				tried(t, func() {
+					hold, err := recipes.Acquire(askedCtx{owner, &left}, l)
+					require.NoError(t, err)
+					require.NoError(t, hold.Release(t.Context()))
+				})
+				require.NoError(t, recipes.Do(owner, l, locktest.Nothing,
+					recipes.WaitAtMost(time.Second)), question)
+			}
+		}
+	})
+}
+
 // Two callers go on with a ctx whose owner has ended meanwhile, while the first of them
 // waits. The second one's release freed the first one's lease.
 func TestAWaiterForALeaseGoesOnAsItsOwner(t *testing.T) {
