@@ -42,8 +42,9 @@ type Hold struct {
 
 // A dependent ends with a hold: a ctx of Context, or the hold of a multi lock.
 type dependent struct {
-	end     func()
+	end     func()      // may be called again
 	notLost func() bool // ends what calls end at the loss
+	at      int         // in dependents, while it is there; guarded as they are
 }
 
 // A grant is what the holds of one owner share: a znode, or the grants of several locks.
@@ -299,28 +300,31 @@ func (h *Hold) markEnded(last bool) (first bool) {
 func (h *Hold) keep(end func()) *dependent {
 	d := &dependent{end: end, notLost: context.AfterFunc(h.lost, end)}
 	h.mu.Lock()
+	d.at = len(h.dependents)
 	h.dependents = append(h.dependents, d)
 	h.mu.Unlock()
 	if h.err() != nil || h.isReleased() {
-		h.endContexts()
+		h.forget(d)
+		end()
 	}
 	return d
 }
 
 // endContexts ends the ctxs of Context, also those of a multi lock's hold that owns h: it
-// is not held any more without a member. Where the parent of one panics, which is asked,
-// the others end all the same. The mutex is not held: a parent may use the hold.
+// is not held any more without a member. On its return all have ended, even if another
+// caller is at it: that may wait for a parent, which is asked. Where one panics, the
+// others end all the same. The mutex is not held: a parent may use the hold.
 func (h *Hold) endContexts() {
 	h.mu.Lock()
-	all := h.dependents
-	h.dependents = nil
+	all := slices.Clone(h.dependents)
 	h.mu.Unlock()
 	fromLast(len(all), func(i int) {
-		if h.passedOn.Load() {
-			all[i].notLost() // else the grant would keep it
-		}
+		all[i].notLost() // else the grant would keep it
 		all[i].end()
 	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dependents = nil // what came since has found h ended
 }
 
 // owned returns the holds that h owns, if it is a multi lock's.
@@ -496,12 +500,18 @@ func (h *Hold) context(parent context.Context) (context.Context, *dependent) {
 	return ctx, h.keep(func() { cancel(cmp.Or(h.err(), errReleased)) })
 }
 
-// forget lets go of a ctx that is done.
+// forget lets go of what has ended, in a time that does not grow with the number of them.
 func (h *Hold) forget(d *dependent) {
 	d.notLost()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	take(&h.dependents, d)
+	last := len(h.dependents) - 1
+	if d.at > last || h.dependents[d.at] != d { // all were let go of
+		return
+	}
+	moved := h.dependents[last]
+	h.dependents[d.at], moved.at = moved, d.at
+	h.dependents = slices.Delete(h.dependents, last, last+1)
 }
 
 // CheckOp returns an operation that succeeds only while the lock is held, to put first in

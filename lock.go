@@ -168,9 +168,14 @@ func endAll(holds []*Hold) leaving {
 // fromLast calls do for each of n, the last first. Where one of these calls panics, or
 // ends the goroutine, the others are made all the same.
 func fromLast(n int, do func(i int)) {
-	if n > 0 {
-		defer fromLast(n-1, do)
-		do(n - 1)
+	defer func() {
+		if n > 0 {
+			fromLast(n, do)
+		}
+	}()
+	for n > 0 {
+		n--
+		do(n)
 	}
 }
 

@@ -189,15 +189,18 @@ func (a acquisition) startOver(ended *Hold, after time.Duration) error {
 }
 
 // acquireEach acquires all members once. Where one is not to be had, or has ended by the
-// end (ended), it gives back those that it got, also where an observer panics or ends the
-// goroutine.
+// end (ended), it gives back those that it got, also where an observer, or the ctx, panics
+// or ends the goroutine.
 func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, err error) {
 	defer func() {
 		if ended != nil || len(members) < len(m.locks) {
 			a.giveBack(members)
 		}
 	}()
-	for _, lock := range m.locks {
+	for i, lock := range m.locks {
+		if i > 0 && a.self.identity != 0 { // the observers' ctx names the new owner
+			a.ctx = withStays(a.ctx, members[i-1].stays()...)
+		}
 		member, err := lock.core().acquire(a)
 		switch {
 		case errors.Is(err, ErrLockLost): // maybe with a member before it: they share it
@@ -206,9 +209,6 @@ func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, er
 			return members, nil, err
 		}
 		members = append(members, member)
-		if a.self.identity != 0 { // the observers' ctx names the new owner
-			a.ctx = withStays(a.ctx, member.stays()...)
-		}
 	}
 	return members, endedOf(members), nil
 }

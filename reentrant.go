@@ -116,17 +116,8 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 	if o == nil { // the owner re-entered its grant, or got an error
 		return hold, err
 	}
-	call := a.ctx
-	if a.self.identity != 0 && r.steps.observer != nil {
-		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
-		// it: if the observer acquires the lock, it does so as that owner.
-		call = withStays(call, o.stay)
-	}
-	o.teller = newTeller(call, r.steps)
 	defer func() { o.teller.call = nil }() // which the ownership would keep
-	hold, err = r.enter(ctx, o, seqnode.Request{
-		SingleAttempt: a.once, WatchSelf: r.revocable, Listener: o,
-	})
+	hold, err = r.enter(ctx, o, a)
 	if err != nil {
 		o.teller.failed(err)
 		return nil, err
@@ -239,13 +230,22 @@ func (o *ownership) Queued(node string, ahead int) {
 }
 
 // enter gets the owner what a hold rests on, and settles the ownership in any case, also
-// if the observer panics or ends the goroutine.
+// if the observer, or the ctx of the call, panics or ends the goroutine.
 func (r *reentrant) enter(
-	ctx context.Context, o *ownership, req seqnode.Request,
+	ctx context.Context, o *ownership, a acquisition,
 ) (hold *Hold, err error) {
 	var on backing // nil: there is an error, or a panic
 	defer func() { hold = r.settle(o, on) }()
-	on, err = r.back(ctx, o.stay.who, req)
+	call := a.ctx
+	if a.self.identity != 0 && r.steps.observer != nil {
+		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
+		// it: if the observer acquires the lock, it does so as that owner.
+		call = withStays(call, o.stay)
+	}
+	o.teller = newTeller(call, r.steps)
+	on, err = r.back(ctx, o.stay.who, seqnode.Request{
+		SingleAttempt: a.once, WatchSelf: r.revocable, Listener: o,
+	})
 	return nil, err
 }
 

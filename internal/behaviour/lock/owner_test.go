@@ -3,7 +3,9 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -466,6 +468,101 @@ func TestAParentThatPanicsAtTheRelease(t *testing.T) {
 			time.Sleep(time.Second)
 			require.NoError(t, recipes.Do(t.Context(), multi, locktest.Nothing,
 				recipes.WaitAtMost(0)))
+		}
+	})
+}
+
+// A slowCtx is one whose Value does not return before it may.
+type slowCtx struct {
+	context.Context
+	may <-chan struct{} // nil: at once
+}
+
+func (c *slowCtx) Value(key any) any {
+	if c.may != nil {
+		<-c.may
+	}
+	return c.Context.Value(key)
+}
+
+// While a member was being released, which waited for a parent, the multi lock's release
+// did not end the other ctxs: work under them went on beside the next owner's.
+func TestAReleaseEndsTheCtxsThatAnotherIsEnding(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		x := b.Mutex(t, b.Ours, "/x")
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		slow := &slowCtx{Context: parent}
+		hold := locktest.Acquire(
+			t.Context(), t, recipes.NewInterProcessMultiLockOf(x, b.Lock))
+		work := hold.Context(t.Context())
+		member := x.Hold(work)
+		_ = hold.Context(slow)
+		may := make(chan struct{})
+		slow.may = may
+		released := locktest.Start(func() error { return member.Release(t.Context()) })
+		synctest.Wait()
+		require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner)
+		cause := context.Cause(work)
+		close(may)
+		require.NoError(t, <-released)
+		require.ErrorIs(t, cause, recipes.ErrNotOwner)
+	})
+}
+
+// A hold that is kept when it was released, for its token perhaps, keeps no ctx.
+func TestHeapOfReleasedHolds(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		type key struct{}
+		const times, size = 100, 100_000
+		kept := make([]*recipes.Hold, 0, times)
+		before := locktest.Heap()
+		for range times {
+			ctx := context.WithValue(t.Context(), key{}, make([]byte, size))
+			require.NoError(t, recipes.Do(ctx, b.Lock, func(
+				_ context.Context, hold *recipes.Hold,
+			) error {
+				kept = append(kept, hold)
+				return nil
+			}))
+		}
+		require.Less(t, (locktest.Heap()-before)/times, int64(size/2), "bytes")
+		runtime.KeepAlive(kept)
+	})
+}
+
+// An askedCtx panics at one question of those that it is asked.
+type askedCtx struct {
+	context.Context
+	left *int // questions until then
+}
+
+func (c askedCtx) Value(key any) any {
+	if *c.left--; *c.left == 0 {
+		panic("the ctx is broken")
+	}
+	return c.Context.Value(key)
+}
+
+// A ctx that panics while a lock is acquired with it: its owner waited for itself from
+// then on, or the only member of a multi lock stayed held.
+func TestACtxThatPanicsWithinAcquire(t *testing.T) {
+	locktest.ForAllInBubbles(t, func(t *testing.T, b *locktest.Bubble, k locktest.Kind) {
+		lock := k.MustMake(t, b.Ours, "/lock",
+			recipes.WithObserver(func(context.Context, recipes.Event) {}))
+		for _, l := range []recipes.InterProcessLock{
+			lock, recipes.NewInterProcessMultiLockOf(lock),
+		} {
+			for question := 1; question < 6; question++ {
+				owner, left := locktest.Owner(t), question
+				tried(t, func() {
+					hold, err := recipes.Acquire(askedCtx{owner, &left}, l)
+					require.NoError(t, err)
+					require.NoError(t, hold.Release(t.Context()))
+				})
+				require.NoError(t, recipes.Do(owner, l, locktest.Nothing,
+					recipes.WaitAtMost(time.Second)), question)
+			}
 		}
 	})
 }
