@@ -189,8 +189,8 @@ func (a acquisition) startOver(ended *Hold, after time.Duration) error {
 }
 
 // acquireEach acquires all members once. Where one is not to be had, or has ended by the
-// end (ended), it gives back those that it got, also where an observer, or the ctx, panics
-// or ends the goroutine.
+// end (ended), it gives back those that it got, also where an observer, or the ctx,
+// panics or ends the goroutine.
 func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, err error) {
 	defer func() {
 		if ended != nil || len(members) < len(m.locks) {
