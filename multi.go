@@ -14,29 +14,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-// Multi executes operations in one transaction: all or nothing. Each is a
-// *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest,
-// which is not changed; anything else gives zk.ErrBadArguments before anything is sent.
-// There is a response for each, in order. If one fails, those before it have no error,
-// and those after it one that says only that another failed. Multi's error is that of the
-// failed operation, or says why nothing was done or the outcome is unknown.
-func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
-	if err := c.over(); err != nil {
-		return nil, err
-	}
-	located, err := eachOp(ops, c.locateNew)
-	if err != nil {
-		return nil, err
-	}
-	responses, err := c.zk.Multi(located...)
-	for i, r := range responses {
-		if r.String != "" {
-			responses[i].String = c.clientPath(r.String)
-		}
-	}
-	return responses, outcome.Named(err)
-}
-
 // eachOp returns a copy of the operations of a Multi in which each has the path that
 // place gives it; flags are those of a create. It checks the paths, which zk sends as it
 // gets them.

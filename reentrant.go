@@ -12,6 +12,7 @@ import (
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // reentrant is what the mutex, the read lock and the write lock share: who holds it, and
@@ -272,6 +273,18 @@ func (r *reentrant) back(
 		return nil, err
 	}
 	return sharedZnode{share}, nil
+}
+
+// writerOf returns the znode of an owner that holds the write lock, under which it may
+// read without a wait; nil if there is none.
+func (r *reentrant) writerOf(who owner) *znode.Node {
+	if r.writer == nil {
+		return nil
+	}
+	if g := r.writer.held(who); g != nil {
+		return g.node.under()
+	}
+	return nil
 }
 
 // settle records how the first Acquire of an ownership has ended: with a grant that rests

@@ -7,7 +7,6 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/observe"
 	"github.com/zkrecipes/recipes/internal/seqname"
-	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // What Curator calls the znodes of InterProcessReadWriteLock.
@@ -58,18 +57,6 @@ func NewInterProcessReadWriteLock(
 	read.writer, write.reader = write, read
 	write.book, write.side = read.book, 1
 	return &InterProcessReadWriteLock{&ReadLock{read}, &WriteLock{write}}, nil
-}
-
-// writerOf returns the znode of an owner that holds the write lock, under which it may
-// read without a wait; nil if there is none.
-func (r *reentrant) writerOf(who owner) *znode.Node {
-	if r.writer == nil {
-		return nil
-	}
-	if g := r.writer.held(who); g != nil {
-		return g.node.under()
-	}
-	return nil
 }
 
 // ReadLock returns the shared side, always the same value.
