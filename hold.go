@@ -44,6 +44,7 @@ type Hold struct {
 type dependent struct {
 	end     func()      // may be called again
 	notLost func() bool // ends what calls end at the loss
+	joint   bool        // it is a hold, which can be lost within the release
 	at      int         // in dependents, while it is there; guarded as they are
 }
 
@@ -78,12 +79,12 @@ func join(members []*Hold) *Hold {
 	all := &Hold{grant: &grant{lost: lost, joint: &joint{members, lose}}}
 	for _, m := range members {
 		all.token = max(all.token, m.token)
-		m.keep(func() {
+		m.keep(&dependent{joint: true, end: func() {
 			if m.err() != nil {
 				_ = all.err() // makes that the loss of all
 			}
 			all.endContexts()
-		})
+		}})
 	}
 	return all
 }
@@ -296,18 +297,24 @@ func (h *Hold) markEnded(last bool) (first bool) {
 	return first
 }
 
-// keep has end called at the release of h, and at its loss; at once if that was before.
-func (h *Hold) keep(end func()) *dependent {
-	d := &dependent{end: end, notLost: context.AfterFunc(h.lost, end)}
+// keep has d end at the release of h, and at its loss; at once if that was before.
+func (h *Hold) keep(d *dependent) {
+	d.notLost = context.AfterFunc(h.lost, d.end)
 	h.mu.Lock()
 	d.at = len(h.dependents)
 	h.dependents = append(h.dependents, d)
 	h.mu.Unlock()
 	if h.err() != nil || h.isReleased() {
-		h.forget(d)
-		end()
+		h.endNow(d)
 	}
-	return d
+}
+
+// endNow ends a dependent of h, which has ended.
+func (h *Hold) endNow(d *dependent) {
+	if !d.joint || h.passedOn.Load() {
+		d.notLost() // else what keeps the grant would keep it
+	}
+	d.end()
 }
 
 // endContexts ends the ctxs of Context, also those of a multi lock's hold that owns h: it
@@ -318,10 +325,7 @@ func (h *Hold) endContexts() {
 	h.mu.Lock()
 	all := slices.Clone(h.dependents)
 	h.mu.Unlock()
-	fromLast(len(all), func(i int) {
-		all[i].notLost() // else the grant would keep it
-		all[i].end()
-	})
+	fromLast(len(all), func(i int) { h.endNow(all[i]) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dependents = nil // what came since has found h ended
@@ -497,7 +501,9 @@ func (h *Hold) Context(parent context.Context) context.Context {
 // watches for it.
 func (h *Hold) context(parent context.Context) (context.Context, *dependent) {
 	ctx, cancel := context.WithCancelCause(withStays(parent, h.stays()...))
-	return ctx, h.keep(func() { cancel(cmp.Or(h.err(), errReleased)) })
+	d := &dependent{end: func() { cancel(cmp.Or(h.err(), errReleased)) }}
+	h.keep(d)
+	return ctx, d
 }
 
 // forget lets go of what has ended, in a time that does not grow with the number of them.

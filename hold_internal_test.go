@@ -14,7 +14,9 @@ import (
 func aLongHold(n int) (h *Hold, all []*dependent) {
 	h = &Hold{grant: &grant{lost: context.Background()}}
 	for range n {
-		all = append(all, h.keep(func() {}))
+		d := &dependent{end: func() {}}
+		h.keep(d)
+		all = append(all, d)
 	}
 	return h, all
 }
