@@ -221,6 +221,17 @@ func populated(t *testing.T) *scene {
 		zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	s.knows(7)
+	s.until(func() bool { // what the znodes hold is read after the list
+		named := 0
+		for _, l := range s.survey.State().Locks {
+			for _, p := range l.Queue {
+				if p.Data != "" {
+					named++
+				}
+			}
+		}
+		return named == 6
+	})
 	return s
 }
 

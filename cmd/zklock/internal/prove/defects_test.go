@@ -67,7 +67,7 @@ var defects = []planted{
 	},
 	{
 		plant.New("a delete is not sent",
-			plant.In("internal/znode", "removal").
+			plant.In("internal/znode", "deleteTry").
 				First("send = func() error { return nil }")),
 		[]string{"end of the round"},
 		true,
