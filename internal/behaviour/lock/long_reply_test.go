@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -38,6 +39,7 @@ func newFrugal(t *testing.T, b *locktest.Bubble) *frugal {
 			}
 		}))
 	require.NoError(t, err)
+	synctest.Wait() // the observer is told on another goroutine
 	t.Cleanup(func() {
 		f.Close()
 		time.Sleep(time.Minute)
