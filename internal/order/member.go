@@ -26,8 +26,8 @@ type Member struct {
 	first bool
 
 	// met: it had to wait for one whose end this process does not report, as those of
-	// other processes, or its number says that
-	// one has joined since the watermark. The next create has a list with it then.
+	// other processes, or its number says that one has joined since the watermark. The
+	// next create has a list with it then.
 	met bool
 	// orphans, set by Created: other znodes of the same creation can be in the directory.
 	orphans bool

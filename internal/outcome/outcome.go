@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// final are the answers of a server that no retry changes, and unsendable those
-// of the client to what it does not send.
+// final are the answers of a server that no retry changes, and unsendable those of the
+// client to what it does not send.
 var final = []error{
 	zk.ErrAPIError, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion,
 	zk.ErrNoChildrenForEphemerals, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrInvalidACL,

@@ -112,15 +112,15 @@ func (l *Ledger) Rests() bool {
 	return l.far > 0 && l.far == len(l.ephemerals) && l.creating == 0
 }
 
-// update tells the clock whether contacts are asked for.
+// update tells the clock whether contacts are wanted.
 func (l *Ledger) update() {
-	asks := l.used && !l.Rests()
-	if asks == l.wanted {
+	wanted := l.used && !l.Rests()
+	if wanted == l.wanted {
 		return
 	}
 	l.lookLate() // the clock is about to rely on the pings so far
-	l.wanted = asks
-	if asks {
+	l.wanted = wanted
+	if wanted {
 		l.evidence.Wanted(l.Now())
 	} else {
 		l.evidence.Unwanted(l.Now())
@@ -281,8 +281,7 @@ func (l *Ledger) workable() error {
 
 // Until is when the ephemeral at path, which is held, is notified that its session is
 // suspended, if nothing more is heard: by the clock of programs, not on the loss clock's
-// line. It is now if the ephemeral is untracked, or nothing is known of its
-// session.
+// line. It is now if the ephemeral is untracked, or nothing is known of its session.
 func (l *Ledger) Until(path string) time.Time {
 	if t := l.ephemerals[path]; t != nil {
 		if end, ok := l.goodUntil(t.session); ok {
