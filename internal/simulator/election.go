@@ -114,8 +114,7 @@ func (c *campaign) lead(ctx context.Context, term *recipes.Hold) error {
 	c.endLast(true)
 	p := &c.parts[0]
 	p.grant = grant{
-		node: term.Path(), token: term.FencingToken(), lost: term.Lost(), of: term,
-		hold: term,
+		node: term.Path(), token: term.FencingToken(), of: term, hold: term,
 	}
 	c.p.w.Recorder.Grant(Event{
 		ID: p.id, Path: p.path, Mode: p.mode, Token: p.token, Node: p.node,

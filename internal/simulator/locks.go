@@ -186,15 +186,13 @@ func (v *value) participants(ctx context.Context) ([]string, error) {
 type grant struct {
 	node  string
 	token int64
-	lost  <-chan struct{}
-	of    Holding       // whose loss that is
+	of    Holding       // what can be lost
 	hold  *recipes.Hold // nil for a lease
 }
 
 // lostAlready is the grant of a hold that was lost before it could be looked at.
 func lostAlready() grant {
-	never := new(recipes.Hold)
-	return grant{lost: never.Lost(), of: never}
+	return grant{of: new(recipes.Hold)}
 }
 
 // grantsOf returns what ctx's owner has got of a lock that it has acquired, for each of
@@ -219,7 +217,7 @@ func grantsOf(
 		}
 		if h := holds[min(i, len(holds)-1)]; h != nil {
 			grants[i] = grant{
-				node: h.Path(), token: h.FencingToken(), lost: h.Lost(), of: h, hold: h,
+				node: h.Path(), token: h.FencingToken(), of: h, hold: h,
 			}
 		}
 	}
@@ -232,7 +230,7 @@ func (v *value) leaseGrants(leases []*recipes.Lease) []grant {
 	for _, l := range leases {
 		node := v.lock.Paths[0] + leasesDir + "/" + l.NodeName()
 		grants = append(grants, grant{
-			node: node, token: l.FencingToken(), lost: l.Lost(), of: l,
+			node: node, token: l.FencingToken(), of: l,
 		})
 	}
 	return grants

@@ -351,7 +351,7 @@ func (u *use) reenter(s side, parts []part) (count int) {
 
 func anyLost(parts []part) bool {
 	for _, p := range parts {
-		if isClosed(p.lost) {
+		if isClosed(p.of.Lost()) {
 			return true
 		}
 	}
@@ -397,7 +397,7 @@ func firstLost(parts []part) (lost <-chan struct{}, cancel func()) {
 	for _, p := range parts {
 		go func() {
 			select {
-			case <-p.lost:
+			case <-p.of.Lost():
 				stop()
 			case <-over:
 			}

@@ -42,6 +42,12 @@ func TestEachPartIsOfTheSessionInWhichItWasAcquired(t *testing.T) {
 	}
 }
 
+// A losable is lost when it is closed.
+type losable chan struct{}
+
+func (l losable) Lost() <-chan struct{} { return l }
+func (losable) Err() error              { return nil }
+
 // Where the goroutine that ends ctx comes late by the machine's fault, somebody who looks
 // again is told.
 func TestALossThatABusyMachineTellsLate(t *testing.T) {
@@ -61,8 +67,8 @@ func TestALossThatABusyMachineTellsLate(t *testing.T) {
 				w := &World{Config: Config{Looks: c.looks}}
 				ctx, cancel := context.WithTimeout(t.Context(), c.ends)
 				defer cancel()
-				lost := make(chan struct{})
-				parts := []part{{grant: grant{lost: lost}}}
+				lost := make(losable)
+				parts := []part{{grant: grant{of: lost}}}
 				require.False(t, w.untold(ctx, parts), "nothing was lost")
 				close(lost)
 				began := time.Now()
