@@ -327,6 +327,7 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 		s.updateLocked(l, now)
 	}
 	joined, left := difference(d.children, v.children)
+	below := queues.Below(d.path, d.children)
 	s.forgetInLocked(d, left)
 	if v.stat != nil {
 		missed := unseen(cmp.Or(d.stat, d.listed, v.stat), v.stat, joined, left)
@@ -349,7 +350,7 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	if v.stat == nil {
 		s.forgetDirLocked(d)
 	} else if d.sub == "" {
-		s.enterNewLocked(ctx, d, joined)
+		s.enterNewLocked(ctx, d, below)
 	}
 	s.changedLocked()
 }
@@ -413,16 +414,16 @@ func difference(before, after []string) (joined, left []string) {
 	return append(joined, after...), append(left, before...)
 }
 
-// enterNewLocked has the directories of a semaphore looked at, and what was created in d.
-func (s *Survey) enterNewLocked(ctx context.Context, d *dir, joined []string) {
+// enterNewLocked has the directories of a semaphore looked at, and what locks can be in
+// or below in d and could not be before. Leases become that when their gate goes.
+func (s *Survey) enterNewLocked(ctx context.Context, d *dir, before []string) {
 	if d.lock.isSemaphore() {
 		s.enterSemaphoreLocked(ctx, d.lock)
 	}
-	for _, child := range queues.Below(d.path, d.children) {
-		if _, isNew := slices.BinarySearch(joined, child); isNew {
-			path := zkpath.Join(d.path, child)
-			s.running.Go(func() { s.meet(ctx, path) })
-		}
+	below, _ := difference(before, queues.Below(d.path, d.children))
+	for _, child := range below {
+		path := zkpath.Join(d.path, child)
+		s.running.Go(func() { s.meet(ctx, path) })
 	}
 }
 

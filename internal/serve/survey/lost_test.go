@@ -258,6 +258,31 @@ func TestASemaphoreWhoseGateComesAndGoes(t *testing.T) {
 	})
 }
 
+// The gate of a semaphore goes after any request of the walk: its leases tell what it is.
+func TestAGateThatGoesDuringTheWalk(t *testing.T) {
+	for n := range uint64(8) {
+		t.Run(fmt.Sprintf("after %d requests", n), func(t *testing.T) {
+			inScene(t, slow(0.5), func(s *scene) {
+				for _, path := range []string{"/s", "/s/leases", "/s/locks"} {
+					s.mustCreate(path, 0)
+				}
+				s.mustCreate("/s/leases/lease-", zk.FlagEphemeral|zk.FlagSequence)
+			}, func(s *scene) {
+				for walk := uint64(0); walk < n; {
+					require.Zero(s, s.survey.State().Walked, "n is too large")
+					time.Sleep(10 * time.Millisecond)
+					sent := s.survey.Requests()
+					walk = sent.All() - sent[survey.OpSync]
+				}
+				require.NoError(s, s.client.Delete("/s/locks", -1))
+				time.Sleep(time.Minute)
+				require.Equal(s, "semaphore", s.lock("/s").Recipe)
+				require.Len(s, s.lock("/s").Queue, 1)
+			})
+		})
+	}
+}
+
 // A server does not tell of a change if the login may not read the path just then, and
 // the watch is gone. The next walk finds it out.
 func TestAPathThatMayNotBeReadForAWhile(t *testing.T) {
