@@ -351,6 +351,9 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 		s.forgetDirLocked(d)
 	} else if d.sub == "" {
 		s.enterNewLocked(ctx, d, below)
+		if lock := queues.LockAt(d.path, d.children); lock != "" && lock != d.path {
+			s.leasedLocked(ctx, lock) // which loses d
+		}
 	}
 	s.changedLocked()
 }

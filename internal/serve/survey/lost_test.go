@@ -260,7 +260,7 @@ func TestASemaphoreWhoseGateComesAndGoes(t *testing.T) {
 
 // The gate of a semaphore goes after any request of the walk: its leases tell what it is.
 func TestAGateThatGoesDuringTheWalk(t *testing.T) {
-	for n := range uint64(8) {
+	for n := range uint64(7) {
 		t.Run(fmt.Sprintf("after %d requests", n), func(t *testing.T) {
 			inScene(t, slow(0.5), func(s *scene) {
 				for _, path := range []string{"/s", "/s/leases", "/s/locks"} {
@@ -268,16 +268,73 @@ func TestAGateThatGoesDuringTheWalk(t *testing.T) {
 				}
 				s.mustCreate("/s/leases/lease-", zk.FlagEphemeral|zk.FlagSequence)
 			}, func(s *scene) {
-				for walk := uint64(0); walk < n; {
-					require.Zero(s, s.survey.State().Walked, "n is too large")
-					time.Sleep(10 * time.Millisecond)
-					sent := s.survey.Requests()
-					walk = sent.All() - sent[survey.OpSync]
-				}
+				s.walkOn(n)
 				require.NoError(s, s.client.Delete("/s/locks", -1))
 				time.Sleep(time.Minute)
 				require.Equal(s, "semaphore", s.lock("/s").Recipe)
 				require.Len(s, s.lock("/s").Queue, 1)
+			})
+		})
+	}
+}
+
+// walkOn waits until the first walk has sent n requests.
+func (s *scene) walkOn(n uint64) {
+	s.Helper()
+	for walk := uint64(0); walk < n; {
+		require.Zero(s, s.survey.State().Walked, "n is too large")
+		time.Sleep(10 * time.Millisecond)
+		sent := s.survey.Requests()
+		walk = sent.All() - sent[survey.OpSync]
+	}
+}
+
+// A semaphore that nobody has used for long, and whose gate has gone, is known as soon as
+// it is used: by its gate, which returns, or by a lease. So is one that is new.
+func TestASemaphoreWithoutAGate(t *testing.T) {
+	for _, age := range []time.Duration{0, time.Minute} {
+		for _, dir := range []string{"/s/leases", "/s/locks"} {
+			t.Run(fmt.Sprintf("%v old, used by %s", age, dir), func(t *testing.T) {
+				inScene(t, config(), func(s *scene) {
+					s.mustCreate("/s", 0)
+					s.mustCreate("/s/leases", 0)
+					time.Sleep(age)
+				}, func(s *scene) {
+					if dir == "/s/locks" {
+						s.mustCreate(dir, 0)
+					}
+					s.mustCreate(dir+"/"+places["/w"+dir],
+						zk.FlagEphemeral|zk.FlagSequence)
+					s.wait()
+					require.Equal(s, "semaphore", s.lock("/s").Recipe)
+					require.Len(s, s.lock("/s").Queue, 1)
+					require.Len(s, s.survey.State().Locks, 1)
+				})
+			})
+		}
+	}
+}
+
+// A registration that comes and goes between two looks at its directory, and that the
+// walk meets meanwhile, is gone after the next look.
+func TestARegistrationBetweenTwoLooks(t *testing.T) {
+	for n := range uint64(9) {
+		t.Run(fmt.Sprintf("after %d requests", n), func(t *testing.T) {
+			c := slow(0.5)
+			c.PerLock = 0.02
+			inScene(t, c, func(s *scene) {
+				s.mustCreate("/g", 0)
+				s.mustCreate("/g/x", zk.FlagEphemeral)
+				s.mustCreate("/g/y", zk.FlagEphemeral)
+			}, func(s *scene) {
+				s.walkOn(n)
+				require.NoError(s, s.client.Delete("/g/y", -1))
+				s.walkOn(n + 1)
+				s.mustCreate("/g/y", zk.FlagEphemeral)
+				time.Sleep(12 * time.Second)
+				require.NoError(s, s.client.Delete("/g/y", -1))
+				time.Sleep(3 * time.Minute)
+				require.Equal(s, []string{"/g/x "}, s.registrations())
 			})
 		})
 	}

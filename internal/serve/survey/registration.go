@@ -57,6 +57,8 @@ func (s *Survey) register(ctx context.Context, path string) (what found, err err
 	defer s.changedLocked()
 	_, known := s.registered[path]
 	switch {
+	case s.goneLocked(path, one.czxid):
+		return nothing, nil
 	case !known && len(s.registered) >= registrationsAtMost:
 		s.exceeded.add(fmt.Sprintf("there are more registrations than the %d that are "+
 			"shown", registrationsAtMost), "", s.round)
@@ -67,6 +69,26 @@ func (s *Survey) register(ctx context.Context, path string) (what found, err err
 		Since: one.Since, Data: string(one.Data),
 	}, s.round}
 	return aZnode, nil
+}
+
+// goneLocked tells of a znode, which was found by its path, whether its directory was
+// looked at since then, and did not have it any more. If the last look was before, the
+// znode is what the next one compares with, too.
+func (s *Survey) goneLocked(path string, czxid int64) bool {
+	parent, name := zkpath.Split(path)
+	d := s.dirs[parent]
+	if d == nil || d.stat == nil {
+		return false
+	}
+	at, listed := slices.BinarySearch(d.children, name)
+	switch {
+	case listed:
+		return false
+	case czxid <= d.stat.Pzxid:
+		return true
+	}
+	d.children = slices.Insert(slices.Clone(d.children), at, name)
+	return false
 }
 
 func (s *Survey) forgetRegistration(path string) {

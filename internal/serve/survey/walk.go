@@ -224,12 +224,16 @@ func (s *Survey) list(
 		case path:
 			what = aLock
 		default:
-			s.leased(ctx, lock)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.leasedLocked(ctx, lock)
 			return aLock, nil
 		}
 	} else if mayBecomeLock(listed.stat) {
 		what = aLock
 	}
+	_, name := zkpath.Split(path)
+	likely = likely || isPart(name) || slices.ContainsFunc(listed.children, isPart)
 	if err == nil && (what == aLock || likely) {
 		err = s.first(ctx, path, *listed, len(queues.Queued("", listed.children)))
 	}
@@ -239,10 +243,11 @@ func (s *Survey) list(
 	return what, err
 }
 
-// leased takes note of a semaphore that was found by its leases.
-func (s *Survey) leased(ctx context.Context, path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// isPart tells whether a directory of a semaphore has that name: more may follow.
+func isPart(name string) bool { return slices.Contains(subs[1:], name) }
+
+// leasedLocked takes note of a semaphore that was found by its leases.
+func (s *Survey) leasedLocked(ctx context.Context, path string) {
 	l := s.lockAtLocked(path)
 	l.leased = true
 	if d := l.dirs[0]; d != nil && d.watched {
