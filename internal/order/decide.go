@@ -228,11 +228,12 @@ func (q *Queue) bySmallReads(m *Member, p predecessors) (d Decision, ok bool) {
 		return d, false
 	}
 	d = Decision{Ask: ReadAhead, Reads: make([]seqname.Name, 0, left), Ahead: p.ahead}
-	for i := p.blocker; i >= 0; i-- {
+	for i := p.blocker; i >= 0 && len(d.Reads) < left; i-- {
 		e := &q.last.entries[i]
-		own := q.member(e.Name)
-		if e.gone == 0 && q.rules.Excludes(e.Name, m.name) &&
-			(own == nil || !own.letsPass(m)) {
+		if e.gone != 0 || !q.rules.Excludes(e.Name, m.name) {
+			continue
+		}
+		if own := q.member(e.Name); own == nil || !own.letsPass(m) {
 			d.Reads = append(d.Reads, e.Name)
 		}
 	}
