@@ -98,12 +98,13 @@ plain='/(examples|test/interop|internal/(acceptor|api|behaviour/cost|digestmd5|l
 # Of the same few goroutines it would see thousands of runs that differ in their times alone, or in what they are about.
 times='TestTheCutsThatAreNoLoss|TestTheAnswersThatAreNoLoss|TestNotToKnowAtAnyMomentOfAnOutage|TestWhereAWaiterStood'
 times+='|TestLostBehindAFollowerThatDies.*|TestLostWithASessionBelowTwoTicks|TestALossMarginIsNoFalseAlarm|TestAConnThatFails'
-sizes='TestCost|TestTooManyRegistrations|TestMemory|TestTheLogIsForgotten|TestAnHourOfWrites'
-sweeps="^($times|$sizes)\$"
+sizes='TestCost|TestTooManyRegistrations|TestMemory|TestTheLogIsForgotten|TestAnHourOfWrites|TestSettingJuteMaxBuffer|TestLargestData'
+scripts='TestConformance.*|TestStuckInABubble|TestItKnowsWhatInspectSays'
+sweeps="^($times|$sizes|$scripts)\$"
 # shellcheck disable=SC2046 # one argument for each package
 part "go test -race, in virtual time where it can be" \
 	go test "${race[@]}" -count=1 -timeout 20m -skip "$sweeps" $(go list ./... | grep -vE "$plain")
-part "go test, sweeps of times and sizes" \
+part "go test, sweeps of times, sizes and scripts" \
 	go test -count=1 -run "$sweeps" ./internal/behaviour/{hold,lock} ./internal/serve/survey ./zktest
 # shellcheck disable=SC2046
 part "go test, of what has no use for the race detector" \
