@@ -329,6 +329,9 @@ func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	joined, left := difference(d.children, v.children)
 	below := queues.Below(d.path, d.children)
 	s.forgetInLocked(d, left)
+	if first {
+		s.forgetGoneLocked(d.path, v)
+	}
 	if v.stat != nil {
 		missed := unseen(cmp.Or(d.stat, d.listed, v.stat), v.stat, joined, left)
 		if first || missed > 0 || d.dropped > 0 {

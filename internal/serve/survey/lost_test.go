@@ -2,6 +2,7 @@ package survey_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -313,6 +314,33 @@ func TestASemaphoreWithoutAGate(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A registration that is met while its directory is not watched, and leaves before that
+// is looked at, is gone then.
+func TestARegistrationInADirectoryThatIsNotWatched(t *testing.T) {
+	c := slow(0.5)
+	c.PerLock = 0.5
+	inScene(t, c, func(s *scene) {
+		for _, path := range []string{"/w", "/w/g", "/w/g/inner"} {
+			s.mustCreate(path, 0)
+		}
+	}, func(s *scene) {
+		time.Sleep(time.Minute) // for the walk
+		s.raze("/w/g")
+		s.mustCreate("/w/g", zk.FlagEphemeral)
+		time.Sleep(time.Second) // the looks at both find that
+		s.raze("/w/g")
+		s.mustCreate("/w/g", 0)
+		s.mustCreate("/w/g/inner", zk.FlagEphemeral)
+		for !slices.Contains(s.registrations(), "/w/g/inner ") {
+			time.Sleep(100 * time.Millisecond)
+		}
+		s.raze("/w/g")
+		s.mustCreate("/w/g", 0)
+		time.Sleep(time.Minute)
+		require.NotContains(s, s.registrations(), "/w/g/inner ")
+	})
 }
 
 // A registration that comes and goes between two looks at its directory, and that the

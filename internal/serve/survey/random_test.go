@@ -105,15 +105,15 @@ func (c *throng) leave(dir string) {
 }
 
 // raze deletes all that is at a path.
-func (c *throng) raze(path string) {
-	children, _, err := c.client.Children(path)
+func (s *scene) raze(path string) {
+	children, _, err := s.client.Children(path)
 	if err != nil {
 		return
 	}
 	for _, child := range children {
-		c.raze(path + "/" + child)
+		s.raze(path + "/" + child)
 	}
-	_ = c.client.Delete(path, -1) // by nobody else
+	_ = s.client.Delete(path, -1) // by nobody else
 }
 
 // disturb does something to the link of the survey, or to its session.

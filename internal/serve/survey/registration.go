@@ -26,7 +26,8 @@ type Registration struct {
 // A visited registration is one that was there when it was visited last.
 type visited struct {
 	Registration
-	walk int // the number of the walk during which that was
+	czxid int64
+	walk  int // the number of the walk during which that was
 }
 
 // registrationsAtMost is how many registrations are known.
@@ -67,7 +68,7 @@ func (s *Survey) register(ctx context.Context, path string) (what found, err err
 	s.registered[path] = visited{Registration{
 		Path: path, Session: fmt.Sprintf("0x%x", uint64(one.Session)),
 		Since: one.Since, Data: string(one.Data),
-	}, s.round}
+	}, one.czxid, s.round}
 	return aZnode, nil
 }
 
@@ -89,6 +90,20 @@ func (s *Survey) goneLocked(path string, czxid int64) bool {
 	}
 	d.children = slices.Insert(slices.Clone(d.children), at, name)
 	return false
+}
+
+// forgetGoneLocked forgets the registrations in a directory that were met while nobody
+// looked at it, and that are gone as it is now.
+func (s *Survey) forgetGoneLocked(dir string, now view) {
+	for path, r := range s.registered {
+		parent, name := zkpath.Split(path)
+		if parent != dir || now.stat != nil && r.czxid > now.stat.Pzxid {
+			continue
+		}
+		if _, listed := slices.BinarySearch(now.children, name); !listed {
+			delete(s.registered, path)
+		}
+	}
 }
 
 func (s *Survey) forgetRegistration(path string) {
