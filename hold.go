@@ -58,10 +58,10 @@ type grant struct {
 	*joint // of several locks; nil of one
 
 	// Of one znode.
-	node  backing
-	steps *steps
-	line  line                 // of the steps that the observer receives
-	loss  atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet
+	node     backing
+	reporter *reporter
+	line     line                 // of what it reports
+	loss     atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet
 	// Why no hold can release it, since an election or a registration does; nil: one can.
 	unreleasable error
 }
@@ -190,23 +190,23 @@ func backedBy(node *znode.Node, err error) (backing, error) {
 }
 
 // restOn makes g, which is new, the grant that rests on node.
-func (g *grant) restOn(node backing, steps *steps) *grant {
+func (g *grant) restOn(node backing, reporter *reporter) *grant {
 	g.token, g.lost = node.Token(), node.Lost()
-	g.node, g.steps = node, steps
-	steps.noteGrant()
+	g.node, g.reporter = node, reporter
+	reporter.noteGrant()
 	return g
 }
 
 // tellAcquired tells of what was acquired after a wait.
 func (g *grant) tellAcquired(ctx context.Context, waited time.Duration) {
-	g.steps.emit(ctx, Event{
+	g.reporter.report(ctx, Event{
 		Kind: EventAcquired, Node: g.path(), Elapsed: waited, Token: g.token, grant: g,
 	})
 }
 
-// tellEnds is called once EventAcquired was reported: it tells of a release that came
+// openLine is called once EventAcquired was reported: it tells of a release that came
 // meanwhile, and from then on of the loss.
-func (g *grant) tellEnds(ctx context.Context) {
+func (g *grant) openLine(ctx context.Context) {
 	g.line.leave() // this goroutine has had it since the grant
 	ctx = context.WithoutCancel(ctx)
 	context.AfterFunc(g.lost, func() {
@@ -216,14 +216,14 @@ func (g *grant) tellEnds(ctx context.Context) {
 
 // tellReleased tells of a release, unless a loss was reported before.
 func (g *grant) tellReleased(ctx context.Context, err error) {
-	if g.steps.observer != nil {
+	if g.reporter.observer != nil {
 		g.tellEnd(ctx, Event{Kind: EventReleased, Err: err})
 	}
 }
 
 func (g *grant) tellEnd(ctx context.Context, e Event) {
-	e.Node, e.Elapsed = g.path(), time.Since(g.steps.granted)
-	g.line.tell(func() { g.steps.emit(ctx, e) }, e.Kind == EventLost)
+	e.Node, e.Elapsed = g.path(), time.Since(g.reporter.granted)
+	g.line.add(func() { g.reporter.report(ctx, e) }, e.Kind == EventLost)
 }
 
 // tellLeft tells how the release has ended, and returns that.
@@ -257,7 +257,7 @@ func (h *Hold) end() (_ leaving, ok bool) {
 		h.book.mu.Unlock()
 	}
 	if !ok || !h.markEnded(last) {
-		return leaving{path: h.lastLeaf().steps.path, err: errReleased}, false
+		return leaving{path: h.lastLeaf().reporter.path, err: errReleased}, false
 	}
 	// Before the znode is deleted: work under a ctx of Context is to stop before another
 	// owner can begin. If code behind these ctxs panics, the znode is deleted all the
@@ -272,7 +272,7 @@ func (h *Hold) startLeaving(last bool) leaving {
 	if h.joint != nil {
 		return endAll(h.members)
 	}
-	path := h.steps.path
+	path := h.reporter.path
 	switch loss := h.err(); {
 	case h.passedOn.Load(): // the lock stays held
 		return leaving{}
@@ -382,7 +382,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	case ctx == nil:
 		return fmt.Errorf("recipes: release a hold: %w", errNilCtx)
 	case h.unreleasable != nil:
-		return wrap("release", h.steps.path, h.unreleasable)
+		return wrap("release", h.reporter.path, h.unreleasable)
 	}
 	l, _ := h.end()
 	return l.finish(ctx, nil)
@@ -531,7 +531,7 @@ func (h *Hold) CheckOp() *zk.CheckVersionRequest {
 	}
 	g := h.lastLeaf()
 	op := &zk.CheckVersionRequest{
-		Path: serverPath(g.steps.conn, g.path()), Version: g.node.Version(),
+		Path: serverPath(g.reporter.conn, g.path()), Version: g.node.Version(),
 	}
 	if errors.Is(h.Err(), ErrHoldExpired) || op.Version >= 0 && h.Err() != nil {
 		op.Version = noVersion

@@ -143,9 +143,9 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 
 // connOf returns the one connection of all grants.
 func connOf(grants []*grant) (Conn, error) {
-	conn := grants[0].steps.conn
+	conn := grants[0].reporter.conn
 	for _, held := range grants {
-		if held.steps.conn != conn {
+		if held.reporter.conn != conn {
 			return nil, errors.New(
 				"the members of the multi lock are on several connections",
 			)

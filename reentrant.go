@@ -22,7 +22,7 @@ type reentrant struct {
 	conn      Conn
 	path      string
 	config    zkconn.Config
-	steps     *steps
+	reporter  *reporter
 	queue     *seqnode.Queue
 	keep      *lockcache.Policy // how its queue entry is cached; nil: it is not
 	revocable chan struct{}     // closed by the first MakeRevocable
@@ -64,7 +64,7 @@ func newReentrant(
 ) *reentrant {
 	return &reentrant{
 		conn: conn, path: queue.Dir, config: s.sessionConfig(conn),
-		steps: &steps{
+		reporter: &reporter{
 			recipe: recipe, path: queue.Dir, conn: conn, observer: s.lockObserver(),
 		},
 		queue: queue, keep: s.keep,
@@ -222,7 +222,7 @@ func (o *ownership) recordLocked(h *Hold) *Hold {
 // Queued implements seqnode.Listener. It notes which goroutine the observer runs on: an
 // Acquire by the same owner from there would wait for itself, and fails instead (claim).
 func (o *ownership) Queued(node string, ahead int) {
-	if o.lock.steps.observer == nil {
+	if o.lock.reporter.observer == nil {
 		return
 	}
 	o.observing.Store(goroutineID())
@@ -238,12 +238,12 @@ func (r *reentrant) enter(
 	var on backing // nil: there is an error, or a panic
 	defer func() { hold = r.settle(o, on) }()
 	call := a.ctx
-	if a.self.identity != 0 && r.steps.observer != nil {
+	if a.self.identity != 0 && r.reporter.observer != nil {
 		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
 		// it: if the observer acquires the lock, it does so as that owner.
 		call = withStays(call, o.stay)
 	}
-	o.teller = newTeller(call, r.steps)
+	o.teller = newTeller(call, r.reporter)
 	on, err = r.back(ctx, o.stay.who, seqnode.Request{
 		SingleAttempt: a.once, WatchSelf: r.revocable, Listener: o,
 	})
@@ -296,7 +296,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 		o.stay.owned[r.side] = nil
 		r.book.leftLocked(o.stay)
 	} else {
-		o.grant = o.made.grant.restOn(on, o.teller.steps)
+		o.grant = o.made.grant.restOn(on, o.teller.reporter)
 		o.records = o.made.holds[:0]
 		hold = o.recordLocked(&o.made.hold)
 		r.watchLocked(o)

@@ -29,11 +29,11 @@ const (
 // callers cannot starve each other (in Curator they can). A lease belongs to no owner:
 // any caller that has it may release it. All values should agree on the maximum.
 type InterProcessSemaphoreV2 struct {
-	conn   Conn
-	path   string
-	config zkconn.Config
-	steps  *steps
-	most   int // the maximum; 0 if it is shared
+	conn     Conn
+	path     string
+	config   zkconn.Config
+	reporter *reporter
+	most     int // the maximum; 0 if it is shared
 	// maximum returns it in both cases: fixedMaximum or sharedMaximum.
 	maximum leases.Maximum
 	gate    *seqnode.Queue // the process at its head may wait for room among the leases
@@ -98,7 +98,7 @@ func newSemaphore(
 	gate.LossMargin, gate.MaxHold = 0, 0
 	return &InterProcessSemaphoreV2{
 		conn: conn, path: path, config: settings.sessionConfig(conn),
-		steps: &steps{
+		reporter: &reporter{
 			recipe: "semaphore", path: path, conn: conn,
 			observer: settings.lockObserver(),
 		},
@@ -170,24 +170,24 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 	case s.most > 0 && n > s.most:
 		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
 	}
-	a := newTeller(call, s.steps)
-	nodes, err := s.enter(ctx, n, b.once, &a)
+	t := newTeller(call, s.reporter)
+	nodes, err := s.enter(ctx, n, b.once, &t)
 	if err != nil {
-		a.failed(err)
+		t.failed(err)
 		return nil, err
 	}
-	return s.grant(&a, nodes, together), nil
+	return s.grant(&t, nodes, together), nil
 }
 
 // grant makes leases of znodes that are held. If the observer panics or ends the
 // goroutine, all are released.
 func (s *InterProcessSemaphoreV2) grant(
-	a *teller, nodes []*znode.Node, together func(leases []*Hold) *Hold,
+	t *teller, nodes []*znode.Node, together func(leases []*Hold) *Hold,
 ) []*Lease {
 	leases, holds := make([]*Lease, len(nodes)), make([]*Hold, len(nodes))
 	grants := make([]*grant, len(nodes))
 	for i, node := range nodes {
-		grants[i] = new(grant).restOn(ownZnode{node}, a.steps)
+		grants[i] = new(grant).restOn(ownZnode{node}, t.reporter)
 		holds[i] = &Hold{grant: grants[i]}
 		leases[i] = &Lease{sem: s, hold: holds[i]}
 	}
@@ -195,7 +195,7 @@ func (s *InterProcessSemaphoreV2) grant(
 	if together != nil {
 		all = []*Hold{together(holds)}
 	}
-	a.acquired(func() { endAll(all) }, grants...)
+	t.acquired(func() { endAll(all) }, grants...)
 	return leases
 }
 
@@ -206,14 +206,14 @@ const gateWithin = 100 * time.Millisecond
 
 // enter goes through the gate and returns the leases' znodes, which are held.
 func (s *InterProcessSemaphoreV2) enter(
-	ctx context.Context, n int, try bool, a *teller,
+	ctx context.Context, n int, try bool, t *teller,
 ) ([]*znode.Node, error) {
 	conn := zkconn.Use(s.conn, s.config)
 	defer conn.Release()
 	if err := conn.CheckMargin(s.leases.LossMargin); err != nil {
 		return nil, err
 	}
-	atGate := seqnode.Request{Listener: a}
+	atGate := seqnode.Request{Listener: t}
 	if try {
 		atGate.StallTimeout = gateWithin
 	}
