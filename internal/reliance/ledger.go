@@ -121,9 +121,9 @@ func (l *Ledger) update() {
 	l.lookLate() // the clock is about to rely on the pings so far
 	l.wanted = wanted
 	if wanted {
-		l.evidence.Wanted(l.Now())
+		l.lossClock.Wanted(l.Now())
 	} else {
-		l.evidence.Unwanted(l.Now())
+		l.lossClock.Unwanted(l.Now())
 	}
 }
 
@@ -137,13 +137,13 @@ func (l *Ledger) LookBy(at time.Time) {
 // lookLate tells the clock if the process stood still.
 func (l *Ledger) lookLate() {
 	now := l.Now()
-	if l.used && !l.wanted && now.Sub(l.lookBy) > l.Timeout()/lateShare {
-		l.evidence.Interrupt(now)
+	if l.used && !l.wanted && now.Sub(l.lookBy) > l.Timeout()/stoodStillShare {
+		l.lossClock.Interrupt(now)
 	}
 }
 
-// lateShare is the part of T by which a look may be late.
-const lateShare = 20
+// stoodStillShare is the part of T by which a look is late if the process stood still.
+const stoodStillShare = 20
 
 // BeginCreate says that an ephemeral is about to be created, until EndCreate.
 func (l *Ledger) BeginCreate() {
@@ -223,15 +223,12 @@ func (l *Ledger) EphemeralsAt(path string) (found []Ephemeral) {
 // has to wait for a contact if it would be notified although nothing is wrong. With a
 // margin, until is when to look at it again. To hold what is held may extend its margin.
 func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err error) {
-	t := l.ephemerals[path]
-	if t == nil { // it has ended, and was untracked once it was removed
-		return until, outcome.ErrSessionEnded
-	}
 	l.Approach(path)
-	margin = max(margin, t.margin)
-	if err := l.workable(); err != nil {
+	t, err := l.find(path)
+	if err != nil {
 		return until, err
 	}
+	margin = max(margin, t.margin)
 	// One that is held already keeps its hold, whatever the timeout is by now.
 	if err := l.CheckMargin(margin); !t.held && err != nil {
 		return until, err
@@ -254,17 +251,23 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 // Judge returns why the ephemeral at path, which is held, cannot be relied on at this
 // moment; nil if it can.
 func (l *Ledger) Judge(path string) error {
-	t := l.ephemerals[path]
-	if t == nil {
-		return outcome.ErrSessionEnded
-	}
-	if err := l.workable(); err != nil {
+	t, err := l.find(path)
+	if err != nil {
 		return err
 	}
 	if cause := l.judge(t.session, t.margin); cause != nil {
 		return l.explain(cause, t.session, t.margin)
 	}
 	return nil
+}
+
+// find returns the ephemeral at path, or why none can be relied on there.
+func (l *Ledger) find(path string) (*tracked, error) {
+	t := l.ephemerals[path]
+	if t == nil { // it has ended, and was untracked once it was removed
+		return nil, outcome.ErrSessionEnded
+	}
+	return t, l.workable()
 }
 
 // workable returns an error if T is so short for the tick that no proof would come in
@@ -343,7 +346,7 @@ func (l *Ledger) notices(counts func(*tracked, error) bool) (all []Notice) {
 
 // NextSync is when the next heartbeat is due, if the last one was sent at lastSync.
 func (l *Ledger) NextSync(session int64, lastSync time.Time) time.Time {
-	return l.evidence.NextSync(l.terms(), session, l.handshake(session), lastSync,
+	return l.lossClock.NextSync(l.terms(), session, l.handshake(session), lastSync,
 		len(l.ephemerals) > 0)
 }
 
@@ -398,15 +401,15 @@ func (l *Ledger) Due(now time.Time) (rung []func()) {
 
 const (
 	warnEvery = time.Minute
-	slowShare = 2 // of the time that is a loss
+	warnShare = 2 // of the time that is a loss
 )
 
 // warning returns a call that warns that answers take long for those that are held; nil
 // if they do not, or it has warned recently.
 func (l *Ledger) warning(now time.Time) func() {
 	log, terms := l.log, l.terms()
-	answer, longest := l.evidence.Answer(), terms.LongestAnswer()
-	if log == nil || answer*slowShare < longest || now.Sub(l.warned) < warnEvery {
+	answer, longest := l.lossClock.Answer(), terms.LongestAnswer()
+	if log == nil || answer*warnShare < longest || now.Sub(l.warned) < warnEvery {
 		return nil
 	}
 	for _, t := range l.ephemerals {
