@@ -33,7 +33,7 @@ type Hold struct {
 
 	// It was released, not lost, while other holds shared its grant: a later loss is
 	// theirs. Set at its release.
-	passedOn atomic.Bool
+	grantStays atomic.Bool
 
 	mu         sync.Mutex // guards what follows
 	until      int64      // Until at its release, in Unix nanoseconds; 0: not released
@@ -44,7 +44,7 @@ type Hold struct {
 type dependent struct {
 	end     func()      // may be called again
 	notLost func() bool // ends what calls end at the loss
-	joint   bool        // it is a hold, which can be lost within the release
+	isHold  bool        // which can be lost within the release
 	at      int         // in dependents, while it is there; guarded as they are
 }
 
@@ -79,7 +79,7 @@ func join(members []*Hold) *Hold {
 	all := &Hold{grant: &grant{lost: lost, joint: &joint{members, lose}}}
 	for _, m := range members {
 		all.token = max(all.token, m.token)
-		m.keep(&dependent{joint: true, end: func() {
+		m.keep(&dependent{isHold: true, end: func() {
 			if m.err() != nil {
 				_ = all.err() // makes that the loss of all
 			}
@@ -132,7 +132,7 @@ func (j *joint) err(lost context.Context) error {
 		if lost.Err() != nil {
 			break
 		}
-		if err := m.err(); err != nil && !m.passedOn.Load() {
+		if err := m.err(); err != nil && !m.grantStays.Load() {
 			j.lose(err)
 		}
 	}
@@ -165,8 +165,8 @@ type backing interface {
 	Check() error
 	Lose(cause error)
 	WatchSelf()
-	Guard() (settled func(), ok bool)
-	StartLeaving() (left func(ctx context.Context) error)
+	Guard() (unguard func(), ok bool)
+	StartLeaving() (awaitDelete func(ctx context.Context) error)
 	Withdraw()
 }
 
@@ -226,8 +226,9 @@ func (g *grant) tellEnd(ctx context.Context, e Event) {
 	g.line.add(func() { g.reporter.report(ctx, e) }, e.Kind == EventLost)
 }
 
-// tellLeft tells how the release has ended, and returns that.
-func (g *grant) tellLeft(ctx context.Context, err error) error {
+// tellOutcome tells how the release has ended, by the error of the delete, and returns
+// what the caller gets.
+func (g *grant) tellOutcome(ctx context.Context, err error) error {
 	switch loss := g.err(); {
 	case err == nil && loss == nil:
 		g.tellReleased(ctx, nil)
@@ -274,7 +275,7 @@ func (h *Hold) startLeaving(last bool) leaving {
 	}
 	path := h.reporter.path
 	switch loss := h.err(); {
-	case h.passedOn.Load(): // the lock stays held
+	case h.grantStays.Load(): // the lock stays held
 		return leaving{}
 	case loss != nil && last:
 		h.node.Withdraw() // the znode of a lost one may be there still
@@ -282,7 +283,7 @@ func (h *Hold) startLeaving(last bool) leaving {
 	case loss != nil:
 		return leaving{path: path, err: loss}
 	}
-	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}
+	return leaving{path: path, grant: h.grant, awaitDelete: h.node.StartLeaving()}
 }
 
 // markEnded marks h as ended, once. last: no other hold shares its grant.
@@ -292,7 +293,7 @@ func (h *Hold) markEnded(last bool) (first bool) {
 	defer h.mu.Unlock()
 	if first = h.until == 0; first {
 		h.until = until.UnixNano()
-		h.passedOn.Store(!last && h.err() == nil)
+		h.grantStays.Store(!last && h.err() == nil)
 	}
 	return first
 }
@@ -311,7 +312,7 @@ func (h *Hold) keep(d *dependent) {
 
 // endNow ends a dependent of h, which has ended.
 func (h *Hold) endNow(d *dependent) {
-	if !d.joint || h.passedOn.Load() {
+	if !d.isHold || h.grantStays.Load() {
 		d.notLost() // else what keeps the grant would keep it
 	}
 	d.end()
@@ -422,16 +423,16 @@ func (h *Hold) FencingToken() int64 {
 // further: a suspended process or machine notices just after resuming.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.isZero() {
-		return over.Done()
+		return alwaysLost
 	}
 	return h.lost.Done()
 }
 
-// over is done: nothing depends on the zero Hold.
-var over = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
+// alwaysLost is closed: nothing depends on the zero Hold.
+var alwaysLost = func() <-chan struct{} {
+	closed := make(chan struct{})
+	close(closed)
+	return closed
 }()
 
 // Err returns nil while no loss is known, then why, and always the same; that matches

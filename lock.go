@@ -152,9 +152,9 @@ type leaving struct {
 	path  string // of the lock, for the error; "": it has that already
 	err   error  // of what was not held any more
 	grant *grant // what is released; nil: nothing, or parts
-	// waits for the answer to the delete; set with grant
-	left  func(ctx context.Context) error
-	parts []leaving // in the order in which they were acquired
+	// set with grant
+	awaitDelete func(ctx context.Context) error
+	parts       []leaving // in the order in which they were acquired
 }
 
 // endAll ends holds, the last one first. Where that panics, or ends the goroutine, as a
@@ -201,8 +201,8 @@ func (l leaving) wait(ctx context.Context) []error {
 		return l.waitEach(ctx)
 	}
 	err := l.err
-	if l.left != nil {
-		err = l.grant.tellLeft(ctx, l.left(ctx))
+	if l.awaitDelete != nil {
+		err = l.grant.tellOutcome(ctx, l.awaitDelete(ctx))
 	}
 	switch {
 	case err == nil:

@@ -182,16 +182,16 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if removal.Left != nil {
-		l := leaving{grant: n.hold.grant, left: removal.Left}
+	if removal.AwaitDelete != nil {
+		l := leaving{grant: n.hold.grant, awaitDelete: removal.AwaitDelete}
 		if err := l.finish(within, nil); err != nil {
 			return err
 		}
 	}
-	if removal.Removed == nil {
+	if removal.AwaitFormer == nil {
 		return nil
 	}
-	err = removal.Removed(within)
+	err = removal.AwaitFormer(within)
 	switch {
 	case errors.Is(err, outcome.ErrClosed): // the session takes the znode along
 		return nil

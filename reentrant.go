@@ -294,7 +294,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	defer r.book.mu.Unlock()
 	if on == nil {
 		o.stay.owned[r.side] = nil
-		r.book.leftLocked(o.stay)
+		r.book.dropLocked(o.stay)
 	} else {
 		o.grant = o.made.grant.restOn(on, o.teller.reporter)
 		o.records = o.made.holds[:0]

@@ -311,11 +311,11 @@ func (l *Lease) Release(ctx context.Context) error {
 
 // release begins to release the lease, if that was not done before.
 func (l *Lease) release() leaving {
-	left, ok := l.hold.end()
+	begun, ok := l.hold.end()
 	if !ok {
 		return leaving{}
 	}
-	return left
+	return begun
 }
 
 // where is the semaphore's path, "" of a nil or zero value.

@@ -175,7 +175,7 @@ func (e *entry) reconcileCurrentLocked() {
 		// and release their Shares later. The delete is begun here only if there are
 		// none, since otherwise the last of them wants to wait for it.
 		g.stopIdleLocked()
-		if g.users == 0 && g.left == nil {
+		if g.users == 0 && g.awaitDelete == nil {
 			g.startLeavingLocked()
 		}
 		e.current = nil
@@ -235,7 +235,7 @@ func (e *entry) dismissSingleAttemptsLocked() {
 		return w.request.SingleAttempt
 	})
 	for _, w := range singles {
-		w.cleared = e.leftBehindLocked()
+		w.cleared = e.clearingLocked()
 		w.settleLocked(nil, wait.ErrBusy)
 	}
 }
@@ -301,9 +301,9 @@ func (e *entry) isLookingLocked() bool {
 	return g != nil && (g.users == 0 || e.together) && !g.closed && g.mustLookLocked()
 }
 
-// leftBehindLocked returns what is done once nothing is left of what was begun for those
+// clearingLocked returns what is done once nothing is left of what was begun for those
 // who leave; nil if there is nothing, or others wait for it.
-func (e *entry) leftBehindLocked() *calls.Pending[struct{}] {
+func (e *entry) clearingLocked() *calls.Pending[struct{}] {
 	if len(e.waiting) > 0 || e.next == nil {
 		return nil
 	}

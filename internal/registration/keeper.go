@@ -71,7 +71,8 @@ type state struct {
 	rejection error // why has is less than done
 
 	removal *calls.Pending[struct{}] // of what may be left, once ended is closed
-	left    func(ctx context.Context) error
+	// waits for the delete of the one that was held; nil: there was none
+	awaitDelete func(ctx context.Context) error
 }
 
 // ErrClosed ends what is done with a Keeper after Close.
@@ -233,9 +234,9 @@ func (k *Keeper) end(err error) {
 	k.mu.Lock()
 	n := k.node
 	k.mu.Unlock()
-	var left func(context.Context) error
+	var awaitDelete func(context.Context) error
 	if n != nil && !n.HasEnded() {
-		left = n.StartLeaving()
+		awaitDelete = n.StartLeaving()
 	}
 	kept := k.keeping
 	removal := calls.Start(kept.s, func() (none struct{}, err error) {
@@ -246,7 +247,7 @@ func (k *Keeper) end(err error) {
 		return none, kept.claim.Discard(k.spec.Log, n)
 	})
 	k.change(func(s *state) {
-		s.err, s.removal, s.left, s.taken = err, removal, left, nil
+		s.err, s.removal, s.awaitDelete, s.taken = err, removal, awaitDelete, nil
 		s.stop()
 		s.stop = nil
 		close(s.ended)
@@ -322,12 +323,12 @@ func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 	})
 }
 
-// A Removal is what Close has begun: wait for Left, and then for Removed.
+// A Removal is what Close has begun, in the order in which to wait for it.
 type Removal struct {
 	// of the znode that was held; nil: there was none
-	Left func(ctx context.Context) error
+	AwaitDelete func(ctx context.Context) error
 	// of what former sessions may have left
-	Removed func(ctx context.Context) error
+	AwaitFormer func(ctx context.Context) error
 }
 
 // Stop has the Keeper end, in the background. The channel is closed once it has; nil: it
@@ -360,7 +361,7 @@ func (k *Keeper) Close(ctx context.Context) (Removal, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	removal := k.removal
-	return Removal{k.left, func(ctx context.Context) error {
+	return Removal{k.awaitDelete, func(ctx context.Context) error {
 		_, err := removal.Wait(ctx)
 		return err
 	}}, nil

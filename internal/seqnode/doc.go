@@ -54,7 +54,7 @@
 //
 // # Locks
 //
-// cohort.mu guards what a cohort says it does, and a Member's self and over. It comes
+// cohort.mu guards what a cohort says it does, and a Member's self and early. It comes
 // before the mutexes of the packages below. Nobody who has it calls ZooKeeper, waits for
 // anything, calls what a Request brings, or ends a Node: End and Removed take it. (End
 // itself holds it while it ends the Node: the order and the holder learn of that in one

@@ -274,7 +274,7 @@ func (c *creation) newNode(path string, session, czxid int64) *Node {
 		self:    selfWatch{firstRead: make(chan struct{})},
 	}
 	n.token.Store(czxid) // 0 is not known yet: see AwaitToken
-	n.over.ctx, n.over.cancel = context.WithCancel(context.Background())
+	n.ended.ctx, n.ended.cancel = context.WithCancel(context.Background())
 	n.loss.ctx, n.loss.cancel = context.WithCancelCause(context.Background())
 	c.s.Retain() // until it is removed
 	c.s.Track(path, session, n)

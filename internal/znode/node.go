@@ -40,9 +40,9 @@ type Node struct {
 	// SetToken replaces it.
 	token atomic.Int64
 
-	over ending
-	loss loss
-	self selfWatch
+	ended ending
+	loss  loss
+	self  selfWatch
 
 	// mu guards life and the second half of self. A caller that has it does not wait, and
 	// takes no other mutex than those of package zkconn. The mutexes of the packages
@@ -51,7 +51,7 @@ type Node struct {
 	life life
 }
 
-// An ending is how a Node is over: end does that, once.
+// An ending is done when the Node has ended: end does that, once.
 type ending struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -104,14 +104,14 @@ type deadline struct{ at *time.Time }
 
 // extend moves it, if it is over before that time has passed.
 func (d *deadline) extend(by time.Duration) {
-	if by > max(0, d.left()) {
+	if by > max(0, d.remaining()) {
 		until := time.Now().Add(by)
 		d.at = &until
 	}
 }
 
-// left is the time until the deadline, 0 or less if it is over.
-func (d *deadline) left() time.Duration {
+// remaining is the time until the deadline, 0 or less if it is over.
+func (d *deadline) remaining() time.Duration {
 	if d.at == nil {
 		return 0
 	}
@@ -176,7 +176,7 @@ func (n *Node) SetToken(token int64) { n.token.Store(token) }
 func (n *Node) Lost() context.Context { return n.loss.ctx }
 
 // Ended is done once the Node has ended, and Hooks.End has returned. See HasEnded.
-func (n *Node) Ended() context.Context { return n.over.ctx }
+func (n *Node) Ended() context.Context { return n.ended.ctx }
 
 // Cause tells why the Node ended, nil if it has not.
 func (n *Node) Cause() error {
@@ -185,10 +185,10 @@ func (n *Node) Cause() error {
 	return n.life.cause
 }
 
-// Guard begins a transaction that checks n's znode; false where n has ended. settled ends
+// Guard begins a transaction that checks n's znode; false where n has ended. unguard ends
 // it, once its outcome is known. While that is open the next in the queue waits until the
 // znode is gone, also where n has left: the transaction may still be done.
-func (n *Node) Guard() (settled func(), ok bool) {
+func (n *Node) Guard() (unguard func(), ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.life.state == stateEnded {
@@ -207,7 +207,7 @@ func (n *Node) Guard() (settled func(), ok bool) {
 func (n *Node) InUse() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.life.guarded > 0 || n.life.stays.left() > 0
+	return n.life.guarded > 0 || n.life.stays.remaining() > 0
 }
 
 // Linger keeps the znode for d from now on, however n ends before that.
@@ -238,7 +238,7 @@ func (n *Node) Hold() error {
 	n.mu.Unlock()
 	err := n.s.Hold(n.Path, n.spec.LossMargin)
 	switch {
-	case err == nil && n.over.ctx.Err() != nil: // it ended in between
+	case err == nil && n.ended.ctx.Err() != nil: // it ended in between
 		return ErrEnded
 	case err == nil:
 		n.WatchSelfLater(Soon)
@@ -390,7 +390,7 @@ func (n *Node) Lose(cause error) {
 		return
 	}
 	select {
-	case <-n.over.removal.Done():
+	case <-n.ended.removal.Done():
 		// Its caller has the answer by now, and relies on nothing any more.
 	default:
 		n.tellLoss(cause)
@@ -430,7 +430,7 @@ func (n *Node) end(cause error) bool {
 	if n.HasEnded() || !n.hooks.End(cause, func() bool { return n.endOnce(cause) }) {
 		return false
 	}
-	n.over.cancel()
+	n.ended.cancel()
 	return true
 }
 
@@ -457,7 +457,7 @@ func (n *Node) endOnce(cause error) bool {
 	if n.isReliedOnLocked() && leavesMargin(cause) {
 		l.stays.extend(n.spec.LossMargin)
 	}
-	stays := l.stays.left()
+	stays := l.stays.remaining()
 	if l.times != nil && l.times.cancel != nil {
 		l.times.cancel()
 	}
@@ -466,7 +466,7 @@ func (n *Node) endOnce(cause error) bool {
 		n.abandonLocked() // else StartLeaving does, when the holder has stopped
 	}
 	// Set before Ended is done: GiveUp and StartLeaving read it after that.
-	n.over.removal = calls.Start(n.s, func() (none struct{}, _ error) {
+	n.ended.removal = calls.Start(n.s, func() (none struct{}, _ error) {
 		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
 		return none, n.remove(cause)
 	})
@@ -486,10 +486,10 @@ func (n *Node) removed(err error) {
 }
 
 // StartLeaving deletes the znode, in the background for as long as the session lasts.
-// left waits for that until its ctx is done. Its error says why the Node had been lost
-// before, ErrGone or outcome.ErrSessionEnded among others, or why the outcome is not
+// awaitDelete waits for that until its ctx is done. Its error says why the Node had been
+// lost before, ErrGone or outcome.ErrSessionEnded among others, or why the outcome is not
 // known yet.
-func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
+func (n *Node) StartLeaving() (awaitDelete func(ctx context.Context) error) {
 	if !n.end(ErrLeft) { // it had ended before; now nobody relies on it any more
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -497,7 +497,7 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 		return func(context.Context) error { return n.Cause() }
 	}
 	return func(ctx context.Context) error {
-		removal := n.over.removal
+		removal := n.ended.removal
 		select {
 		case <-removal.Done(): // an answer that is in wins over a ctx that is done
 			return removal.Err()
@@ -520,7 +520,7 @@ func (n *Node) Withdraw() { n.StartLeaving() }
 // AwaitRemoval waits until nothing is left to be done about a Node that has ended. A
 // znode with a given name may outlive its session: see Claim.Discard.
 func (n *Node) AwaitRemoval(ctx context.Context) error {
-	_, err := n.over.removal.Wait(ctx)
+	_, err := n.ended.removal.Wait(ctx)
 	if n.claim != nil && (err == nil || errors.Is(err, ErrGone)) {
 		n.claim.forget(n)
 	}
@@ -539,7 +539,7 @@ func GiveUp(ctx context.Context, groups ...[]*Node) {
 			n.Withdraw()
 		}
 		for _, n := range nodes {
-			_, _ = n.over.removal.Wait(ctx)
+			_, _ = n.ended.removal.Wait(ctx)
 		}
 	}
 }
@@ -623,7 +623,7 @@ func (n *Node) deleteOutlivedLocked() {
 		return
 	}
 	// Those that were notified of the loss may still be busy, each for its margin.
-	stays := max(n.life.stays.left(), n.life.margins.left())
+	stays := max(n.life.stays.remaining(), n.life.margins.remaining())
 	calls.Start(n.s, func() (none struct{}, _ error) {
 		_ = n.s.Pause(context.Background(), stays)
 		return none, deleteOrInsist(n.s, n.spec.Log, n.Path, n.delete, func(error) {})
@@ -672,7 +672,7 @@ func (n *Node) Version() int32 {
 // ended. It goes on if ctx is done, for as long as n lasts.
 func (n *Node) Set(ctx context.Context, data []byte) error {
 	_, err := calls.Call(ctx, n.s, func() (none struct{}, err error) {
-		return none, n.s.Retry(n.over.ctx, func() error { return n.set(data) })
+		return none, n.s.Retry(n.ended.ctx, func() error { return n.set(data) })
 	})
 	return err
 }

@@ -78,18 +78,18 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 			own.data, own.stat, own.events, err = n.s.ReadW(n.Path)
 			return err
 		}
-		err := n.s.Retry(n.over.ctx, read)
+		err := n.s.Retry(n.ended.ctx, read)
 		if outcome.Refused(err) { // the hold is as good, but its end may go unnoticed
 			n.self.learn(err)
 			go n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode; it is "+
 				"still being tried", "node", n.Path, "error", err)
-			err = n.s.Insist(n.over.ctx, func() error {
+			err = n.s.Insist(n.ended.ctx, func() error {
 				reconnected, epoch = n.s.Reconnected(), n.s.Epoch()
 				return read()
 			})
 		}
 		switch {
-		case n.over.ctx.Err() != nil:
+		case n.ended.ctx.Err() != nil:
 			return
 		case errors.Is(err, zk.ErrNoNode) && n.s.SessionID() == n.session:
 			n.Gone(ErrGone)
@@ -146,7 +146,7 @@ func (w *selfWatch) learn(err error) {
 // to watch any more.
 func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bool {
 	select {
-	case <-n.over.ctx.Done():
+	case <-n.ended.ctx.Done():
 		return false
 	case <-reconnected:
 		return true
@@ -175,7 +175,7 @@ func (n *Node) AwaitToken(ctx context.Context) error {
 	select {
 	case <-n.self.firstRead:
 		return n.self.readErr
-	case <-n.over.ctx.Done():
+	case <-n.ended.ctx.Done():
 		return ErrEnded
 	case <-ctx.Done():
 		return outcome.Cancelled(ctx)
@@ -197,7 +197,7 @@ func (n *Node) AwaitConfirmation(ctx context.Context) (waited bool) {
 	}
 	select {
 	case <-n.self.firstRead:
-	case <-n.over.ctx.Done():
+	case <-n.ended.ctx.Done():
 	case <-ctx.Done():
 	}
 	return true
