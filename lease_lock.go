@@ -49,7 +49,7 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 	of := m.begin(a.caller)
 	defer m.stopWaiting(of)
 	_, err = m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(leases []*Hold) *Hold {
-		hold = m.enter(of, leases)
+		hold = m.record(of, leases)
 		return hold
 	})
 	if err != nil {
@@ -71,9 +71,9 @@ func (m *leaseLock) stopWaiting(of *stay) {
 	m.dropLocked(of)
 }
 
-// enter records what was acquired, before anybody else has it: a lease alone, or several
-// as one.
-func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
+// record makes the record of what was acquired, before anybody else has it: of a lease,
+// or of several as one.
+func (m *leaseLock) record(of *stay, leases []*Hold) *Hold {
 	h := leases[0]
 	if len(leases) > 1 {
 		h = join(leases)

@@ -135,7 +135,7 @@ func checkLock(what string, lock InterProcessLock) (err error) {
 // An acquisition is one call that acquires: of Do, of Acquire, or of a lock's own method.
 type acquisition struct {
 	caller                 // who acquires: book.lockFor finds the owner
-	bound                  // for how long, and whether it waits at all (within, once)
+	bound                  // for how long, and whether it waits at all (within, single)
 	ctx    context.Context // of the call
 	given  *[]leaving      // what multi locks got and could not keep; nil: there is none
 	op     string          // for the error; "": the caller completes that

@@ -136,7 +136,7 @@ func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership
 		switch {
 		case settled == nil:
 			return hold, o, err
-		case a.once:
+		case a.single:
 			return nil, nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
 		case o.isObserving():
 			return nil, nil, errObserving
@@ -244,14 +244,14 @@ func (r *reentrant) enter(
 		call = withStays(call, o.stay)
 	}
 	o.teller = newTeller(call, r.reporter)
-	on, err = r.back(ctx, o.stay.who, seqnode.Request{
-		SingleAttempt: a.once, WatchSelf: r.revocable, Listener: o,
+	on, err = r.obtain(ctx, o.stay.who, seqnode.Request{
+		SingleAttempt: a.single, WatchSelf: r.revocable, Listener: o,
 	})
 	return nil, err
 }
 
-// back gets an owner what a hold rests on: by a new entry in the queue as a rule.
-func (r *reentrant) back(
+// obtain gets an owner what a hold rests on: by a new entry in the queue as a rule.
+func (r *reentrant) obtain(
 	ctx context.Context, who owner, req seqnode.Request,
 ) (backing, error) {
 	s := zkconn.Use(r.conn, r.config)

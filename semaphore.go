@@ -171,7 +171,7 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
 	}
 	t := newTeller(call, s.reporter)
-	nodes, err := s.enter(ctx, n, b.once, &t)
+	nodes, err := s.enter(ctx, n, b.single, &t)
 	if err != nil {
 		t.failed(err)
 		return nil, err
@@ -206,7 +206,7 @@ const gateWithin = 100 * time.Millisecond
 
 // enter goes through the gate and returns the leases' znodes, which are held.
 func (s *InterProcessSemaphoreV2) enter(
-	ctx context.Context, n int, try bool, t *teller,
+	ctx context.Context, n int, single bool, t *teller,
 ) ([]*znode.Node, error) {
 	conn := zkconn.Use(s.conn, s.config)
 	defer conn.Release()
@@ -214,7 +214,7 @@ func (s *InterProcessSemaphoreV2) enter(
 		return nil, err
 	}
 	atGate := seqnode.Request{Listener: t}
-	if try {
+	if single {
 		atGate.StallTimeout = gateWithin
 	}
 	var backoff zkconn.Backoff
@@ -222,7 +222,7 @@ func (s *InterProcessSemaphoreV2) enter(
 		// While a shared maximum is below n, several leases wait here, without a znode.
 		// One lease waits among the others, even while the maximum is 0.
 		if s.most == 0 && n > 1 {
-			if err := s.maximum.Await(ctx, conn, n, try); err != nil {
+			if err := s.maximum.Await(ctx, conn, n, single); err != nil {
 				return nil, err
 			}
 		}
@@ -232,7 +232,7 @@ func (s *InterProcessSemaphoreV2) enter(
 		}
 		var nodes []*znode.Node
 		znode.OrWithdraw([]*znode.Node{gate}, func() {
-			nodes, err = s.enterLeases(ctx, conn, gate, n, try)
+			nodes, err = s.enterLeases(ctx, conn, gate, n, single)
 		})
 		// ErrGone: the gate or a lease was lost, so start over. This very value: the
 		// cause of ctx can be that another lock's znode is gone.
@@ -249,16 +249,16 @@ func (s *InterProcessSemaphoreV2) enter(
 // enterLeases gets the leases' znodes, from the gate. The only lease needs no count: it
 // is granted once nobody is ahead; see package leases.
 func (s *InterProcessSemaphoreV2) enterLeases(
-	ctx context.Context, conn *zkconn.Conn, gate *znode.Node, n int, try bool,
+	ctx context.Context, conn *zkconn.Conn, gate *znode.Node, n int, single bool,
 ) ([]*znode.Node, error) {
 	if s.most == 1 {
 		node, err := s.leases.EnterThrough(
-			ctx, conn, gate, seqnode.Request{SingleAttempt: try})
+			ctx, conn, gate, seqnode.Request{SingleAttempt: single})
 		return []*znode.Node{node}, err
 	}
 	return leases.Enter(ctx, conn, leases.Request{
 		Spec: &s.leases.Spec, Queue: s.leases.Observed(), Gate: gate, N: n,
-		Maximum: s.maximum, SingleAttempt: try,
+		Maximum: s.maximum, SingleAttempt: single,
 	})
 }
 
