@@ -58,7 +58,7 @@ type grant struct {
 	*joint // of several locks; nil of one
 
 	// Of one znode.
-	node     backing
+	node     backing // what it rests on
 	reporter *reporter
 	line     line                 // of what it reports
 	loss     atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet

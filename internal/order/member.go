@@ -30,9 +30,9 @@ type Member struct {
 	// known; set once.
 	token int64
 
-	// state only moves forward, but for Queue.Refused. first is of a hold:
-	// nobody at all was ahead. ended is set as soon as state is past stateHeld, and again
-	// if it changes after that.
+	// state only moves forward, but for Queue.Refused. first is of a hold: nobody at all
+	// was ahead. ended is set as soon as state is past stateHeld, and again if it changes
+	// after that.
 	ended moment
 	state state
 	first bool

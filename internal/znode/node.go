@@ -383,8 +383,8 @@ func (n *Node) Check() error {
 func (n *Node) Gone(cause error) { n.end(cause) }
 
 // Lose implements reliance.Ephemeral: it records that the session or the znode is gone,
-// or can no longer be relied on. The holder is also notified if the Node
-// has left and the delete is not confirmed: its caller still waits for that.
+// or can no longer be relied on. The holder is also notified if the Node has left and the
+// delete is not confirmed: its caller still waits for that.
 func (n *Node) Lose(cause error) {
 	if n.end(cause) {
 		return

@@ -59,8 +59,7 @@ type Hooks interface {
 	Sending()
 	// Created is called on the same goroutine once it is known what became of the create;
 	// nil: there is no znode. On an error the Node is withdrawn, and the error ends
-	// Create.
-	// The Node may end, and End and Removed be called, before Created is.
+	// Create. The Node may end, and End and Removed be called, before Created is.
 	Created(n *Node) error
 	// End calls end and returns what that returns; false: the Node had ended before. end
 	// closes Lost, if the Node was held. Whatever else is to know of the end learns of it
