@@ -432,7 +432,7 @@ func (s *settings) spec(dir, kind string) znode.Spec {
 		Terms: znode.Terms{LossMargin: s.lossMargin, MaxHold: s.maxHold},
 	}
 	if s.exposure != nil {
-		spec.Joined = func(on *zkconn.Conn) { s.exposure.joined(on, dir) }
+		spec.Joined = func(use *zkconn.Conn) { s.exposure.joined(use, dir) }
 	}
 	return spec
 }

@@ -172,14 +172,14 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 		return nil
 	default:
 	}
-	asked, s := time.Now(), zkconn.Use(r.conn, r.config)
-	defer s.Release()
-	defer wait.AskBeforeEnd(ctx, s)()
+	asked, use := time.Now(), zkconn.Use(r.conn, r.config)
+	defer use.Release()
+	defer wait.AskBeforeEnd(ctx, use)()
 	select {
 	case <-settled:
 		return nil
 	case <-ctx.Done():
-		return wait.Explain(s, outcome.Cancelled(ctx), elsewhere, asked)
+		return wait.Explain(use, outcome.Cancelled(ctx), elsewhere, asked)
 	}
 }
 
@@ -254,8 +254,8 @@ func (r *reentrant) enter(
 func (r *reentrant) obtain(
 	ctx context.Context, who owner, req seqnode.Request,
 ) (backing, error) {
-	s := zkconn.Use(r.conn, r.config)
-	defer s.Release()
+	use := zkconn.Use(r.conn, r.config)
+	defer use.Release()
 	if r.reader != nil && r.reader.held(who) != nil {
 		return nil, ErrUpgrade // it would wait for its own read lock
 	}
@@ -263,12 +263,12 @@ func (r *reentrant) obtain(
 		return nil, errObserving
 	}
 	if writer := r.writerOf(who); writer != nil {
-		return backedBy(r.queue.EnterUnder(ctx, s, writer, req))
+		return backedBy(r.queue.EnterUnder(ctx, use, writer, req))
 	}
 	if r.keep == nil {
-		return backedBy(r.queue.Enter(ctx, s, req))
+		return backedBy(r.queue.Enter(ctx, use, req))
 	}
-	share, err := lockcache.Enter(ctx, s, r.queue, *r.keep, req)
+	share, err := lockcache.Enter(ctx, use, r.queue, *r.keep, req)
 	if err != nil {
 		return nil, err
 	}

@@ -208,9 +208,9 @@ const gateWithin = 100 * time.Millisecond
 func (s *InterProcessSemaphoreV2) enter(
 	ctx context.Context, n int, single bool, t *teller,
 ) ([]*znode.Node, error) {
-	conn := zkconn.Use(s.conn, s.config)
-	defer conn.Release()
-	if err := conn.CheckMargin(s.leases.LossMargin); err != nil {
+	use := zkconn.Use(s.conn, s.config)
+	defer use.Release()
+	if err := use.CheckMargin(s.leases.LossMargin); err != nil {
 		return nil, err
 	}
 	atGate := seqnode.Request{Listener: t}
@@ -222,17 +222,17 @@ func (s *InterProcessSemaphoreV2) enter(
 		// While a shared maximum is below n, several leases wait here, without a znode.
 		// One lease waits among the others, even while the maximum is 0.
 		if s.most == 0 && n > 1 {
-			if err := s.maximum.Await(ctx, conn, n, single); err != nil {
+			if err := s.maximum.Await(ctx, use, n, single); err != nil {
 				return nil, err
 			}
 		}
-		gate, err := s.gate.Enter(ctx, conn, atGate)
+		gate, err := s.gate.Enter(ctx, use, atGate)
 		if err != nil {
 			return nil, err
 		}
 		var nodes []*znode.Node
 		znode.OrWithdraw([]*znode.Node{gate}, func() {
-			nodes, err = s.enterLeases(ctx, conn, gate, n, single)
+			nodes, err = s.enterLeases(ctx, use, gate, n, single)
 		})
 		// ErrGone: the gate or a lease was lost, so start over. This very value: the
 		// cause of ctx can be that another lock's znode is gone.
@@ -240,8 +240,8 @@ func (s *InterProcessSemaphoreV2) enter(
 			return nodes, err
 		}
 		asked := time.Now()
-		if err := conn.Pause(ctx, backoff.Next()); err != nil {
-			return nil, wait.Explain(conn, err, wait.Place{}, asked)
+		if err := use.Pause(ctx, backoff.Next()); err != nil {
+			return nil, wait.Explain(use, err, wait.Place{}, asked)
 		}
 	}
 }
@@ -249,14 +249,14 @@ func (s *InterProcessSemaphoreV2) enter(
 // enterLeases gets the leases' znodes, from the gate. The only lease needs no count: it
 // is granted once nobody is ahead; see package leases.
 func (s *InterProcessSemaphoreV2) enterLeases(
-	ctx context.Context, conn *zkconn.Conn, gate *znode.Node, n int, single bool,
+	ctx context.Context, use *zkconn.Conn, gate *znode.Node, n int, single bool,
 ) ([]*znode.Node, error) {
 	if s.most == 1 {
 		node, err := s.leases.EnterThrough(
-			ctx, conn, gate, seqnode.Request{SingleAttempt: single})
+			ctx, use, gate, seqnode.Request{SingleAttempt: single})
 		return []*znode.Node{node}, err
 	}
-	return leases.Enter(ctx, conn, leases.Request{
+	return leases.Enter(ctx, use, leases.Request{
 		Spec: &s.leases.Spec, Queue: s.leases.Observed(), Gate: gate, N: n,
 		Maximum: s.maximum, SingleAttempt: single,
 	})
@@ -331,10 +331,10 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	if err := usable("data of a lease", l.where(), ctx); err != nil {
 		return nil, err
 	}
-	s := zkconn.Use(l.sem.conn, l.sem.config)
-	defer s.Release()
-	data, err := calls.Call(ctx, s, func() ([]byte, error) {
-		data, _, err := s.Get(l.hold.path())
+	use := zkconn.Use(l.sem.conn, l.sem.config)
+	defer use.Release()
+	data, err := calls.Call(ctx, use, func() ([]byte, error) {
+		data, _, err := use.Get(l.hold.path())
 		return data, err
 	})
 	return data, wrapAsked("data of", l.hold.path(), err)

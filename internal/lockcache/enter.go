@@ -20,15 +20,15 @@ import (
 // request; its Listener hears of a queue only if there is a wait. OnDecision,
 // StallTimeout and WatchSelf of the request are not used.
 func Enter(
-	ctx context.Context, s *zkconn.Conn, q *seqnode.Queue, policy Policy,
+	ctx context.Context, conn *zkconn.Conn, q *seqnode.Queue, policy Policy,
 	r seqnode.Request,
 ) (*Share, error) {
-	if err := q.CheckTerms(s); err != nil {
+	if err := q.CheckTerms(conn); err != nil {
 		return nil, err
 	}
 	asked := time.Now()
 	for {
-		sh, w := entryOf(s, q).arrive(q, policy, r)
+		sh, w := entryOf(conn, q).arrive(q, policy, r)
 		switch {
 		case sh != nil:
 			return sh, nil

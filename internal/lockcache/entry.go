@@ -66,15 +66,15 @@ type entryKey struct {
 // entries finds an entry by its key, for as long as it is used.
 var entries sync.Map // entryKey to *entry
 
-func entryOf(s *zkconn.Conn, q *seqnode.Queue) *entry {
-	key := entryKey{s, q.Key(), q.Kind, q.Terms}
+func entryOf(conn *zkconn.Conn, q *seqnode.Queue) *entry {
+	key := entryKey{conn, q.Key(), q.Kind, q.Terms}
 	if e, ok := entries.Load(key); ok {
 		return e.(*entry)
 	}
 	together := !q.Excludes(
 		seqname.Name{Kind: q.Kind, Seq: 0}, seqname.Name{Kind: q.Kind, Seq: 1},
 	)
-	d, _ := s.Noted(key).(demand)
+	d, _ := conn.Noted(key).(demand)
 	e, _ := entries.LoadOrStore(key, &entry{key: key, together: together, demand: d})
 	return e.(*entry)
 }

@@ -118,7 +118,7 @@ const lookEvery = 100 * time.Millisecond
 // directory until somebody behind is known, or assumed, to wait: then there is nothing
 // more to find out. It ends with the Node.
 func (g *generation) keepWatch() {
-	n, s := g.node, g.entry.key.conn
+	n, conn := g.node, g.entry.key.conn
 	var looked time.Time
 	for looks := 0; !g.isContended(); looks++ {
 		// The first list, and the first after an event, come at once. From then on the
@@ -127,10 +127,10 @@ func (g *generation) keepWatch() {
 			break
 		}
 		looked = time.Now()
-		reconnected := s.Reconnected() // before the list, so that none is missed
+		reconnected := conn.Reconnected() // before the list, so that none is missed
 		var changed <-chan zk.Event
 		followed := true // also if it cannot be known
-		err := s.Retry(n.Ended(), func() (err error) {
+		err := conn.Retry(n.Ended(), func() (err error) {
 			followed, changed, err = g.lookBehind()
 			return err
 		})
@@ -144,8 +144,8 @@ func (g *generation) keepWatch() {
 			Watch: changed, Path: g.q.Dir, Ended: n.Ended().Done(),
 			Reconnected: reconnected, Poll: wait.NextPoll(),
 		}
-		if _, ev, _ := wake.Sleep(n.Ended(), s); errors.Is(ev.Err, zk.ErrClosing) {
-			s.ConnClosed()
+		if _, ev, _ := wake.Sleep(n.Ended(), conn); errors.Is(ev.Err, zk.ErrClosing) {
+			conn.ConnClosed()
 		}
 		g.beginDoubt()
 	}

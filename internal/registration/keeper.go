@@ -47,7 +47,7 @@ type Keeper struct {
 
 // A keeping is of the Keeper's goroutine.
 type keeping struct {
-	s       *zkconn.Conn
+	conn    *zkconn.Conn
 	name    name
 	named   bool // the name is this Keeper's
 	claim   *znode.Claim
@@ -104,9 +104,9 @@ func (k *Keeper) Start() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	k.stop, k.ended, k.err = stop, make(chan struct{}), nil
-	s := k.use()
+	conn := k.use()
 	k.keeping = &keeping{
-		s: s, name: name{s, k.path}, claim: znode.NewClaim(s, k.path),
+		conn: conn, name: name{conn, k.path}, claim: znode.NewClaim(conn, k.path),
 	}
 	go k.run(ctx, k.removal)
 }
@@ -121,7 +121,7 @@ func (k *Keeper) run(ctx context.Context, former *calls.Pending[struct{}]) {
 	keep := func() error { return k.keepOne(ctx) }
 	for err == nil {
 		if err = keep(); outcome.Refused(err) && k.rejected(err) {
-			err = k.s.Insist(ctx, keep)
+			err = k.conn.Insist(ctx, keep)
 		}
 	}
 	if ctx.Err() == nil && !errors.Is(err, outcome.ErrClosed) {
@@ -150,7 +150,7 @@ func (k *Keeper) rejected(err error) (hadOne bool) {
 func (k *Keeper) keepOne(ctx context.Context) error {
 	k.owner.Obtaining()
 	o := &obtaining{Keeper: k}
-	err := wait.Until(ctx, k.s, o)
+	err := wait.Until(ctx, k.conn, o)
 	n := o.node
 	if err != nil {
 		k.owner.Failed(err)
@@ -184,7 +184,8 @@ func (k *Keeper) afterLoss(ctx context.Context, n *znode.Node) error {
 	if errors.Is(n.Cause(), znode.ErrGone) {
 		pause = k.pace.next()
 	}
-	return k.s.Pause(ctx, pause) // for a ctx that is done, or a connection that is closed
+	// Also for a ctx that is done, or a connection that is closed.
+	return k.conn.Pause(ctx, pause)
 }
 
 // setData gives a znode each data that are set, until it has ended.
@@ -239,8 +240,8 @@ func (k *Keeper) end(err error) {
 		awaitDelete = n.StartLeaving()
 	}
 	kept := k.keeping
-	removal := calls.Start(kept.s, func() (none struct{}, err error) {
-		defer kept.s.Release()
+	removal := calls.Start(kept.conn, func() (none struct{}, err error) {
+		defer kept.conn.Release()
 		if kept.named {
 			defer kept.name.giveBack()
 		}
@@ -289,7 +290,7 @@ func (k *Keeper) await(ctx context.Context, ok func(s *state) (bool, error)) err
 			if taken != nil {
 				at = wait.Place{Text: taken.Error(), Behind: k.path, Ahead: 1}
 			}
-			err := wait.Explain(kept.s, outcome.Cancelled(ctx), at, asked)
+			err := wait.Explain(kept.conn, outcome.Cancelled(ctx), at, asked)
 			if errors.Is(err, wait.ErrBusy) {
 				return &existsError{err}
 			}

@@ -15,7 +15,7 @@ import (
 type Member struct {
 	// Set by newWaiter; under by EnterUnder.
 	queue    *Queue
-	s        *zkconn.Conn
+	conn     *zkconn.Conn
 	listener Listener // may be nil
 	under    *Member  // the writer whose number it takes; nil of one that waits its turn
 
@@ -40,25 +40,25 @@ type earlyEnd struct{ ended, removed, gone bool }
 // an uncontended lock takes one round trip. The list may overtake the create. It counts
 // only if it shows the znode.
 func (m *Member) Sending() {
-	c := m.queue.enlist(m.s) // c.mu is held from here on
+	c := m.queue.enlist(m.conn) // c.mu is held from here on
 	plan := order.WithList
 	// Read before the create is sent: its answer proves nothing of a later connection.
 	epoch := c.epoch()
 	m.cohort, m.firstList, m.epoch = c, nil, epoch
 	if m.under == nil {
-		plan = c.order.Creating(m.queue.Kind, m.s.SessionID())
+		plan = c.order.Creating(m.queue.Kind, m.conn.SessionID())
 	}
 	stamp := c.order.Asking(epoch, false)
 	c.mu.Unlock()
 	// The next number proves that nobody is ahead, if the parent znode is still the same.
 	// A watch tells that, which is set once and serves all later creates.
 	byNumber := false
-	if plan == order.WithDirectory && m.s.TellsCreates() {
-		byNumber = m.s.WatchIncarnation(m.queue.Dir)
+	if plan == order.WithDirectory && m.conn.TellsCreates() {
+		byNumber = m.conn.WatchIncarnation(m.queue.Dir)
 	}
 	if plan != order.NoList && !byNumber {
-		m.firstList = calls.Start(m.s, func() (answer, error) {
-			return m.queue.children(m.s, stamp, epoch), nil
+		m.firstList = calls.Start(m.conn, func() (answer, error) {
+			return m.queue.children(m.conn, stamp, epoch), nil
 		})
 	}
 }

@@ -80,7 +80,7 @@ func (w *waiter) untilThrough(ctx context.Context, gate *znode.Node) error {
 		return znode.ErrEnded
 	}
 	stop := context.AfterFunc(gate.Ended(), w.node.Withdraw)
-	err := wait.Until(ctx, w.s, w)
+	err := wait.Until(ctx, w.conn, w)
 	if !stop() && err == nil {
 		return znode.ErrEnded
 	}
@@ -92,7 +92,7 @@ func (w *waiter) untilThrough(ctx context.Context, gate *znode.Node) error {
 // nothing about this one.
 func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	var d order.Decision
-	err = w.s.Retry(ctx, func() (err error) {
+	err = w.conn.Retry(ctx, func() (err error) {
 		d, err = w.decide(ctx)
 		return err
 	})
@@ -105,7 +105,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		ahead: d.Ahead, behind: d.Behind, first: d.First, confirm: d.Confirm,
 		// If the connection does not announce its close, the deletion that this watch
 		// shows is what holds requests back then (zkconn.Conn.HoldBack).
-		useful: d.Useful || !w.s.TellsClose(),
+		useful: d.Useful || !w.conn.TellsClose(),
 	}
 	w.beyond = w.newBeyond(d.Beyond)
 	if d.Local != nil {
@@ -147,20 +147,20 @@ func (w *waiter) tellQueued() {
 // decide returns a decision that has no question left.
 func (w *waiter) decide(ctx context.Context) (d order.Decision, err error) {
 	// Before anything is asked: a reconnect in between must wake the sleep that follows.
-	w.reconnected = w.s.Reconnected()
+	w.reconnected = w.conn.Reconnected()
 	if err := w.useFirstList(ctx); err != nil {
 		return d, err
 	}
 	var proof *calls.Pending[struct{}] // that the session lives; nil: it is not asked for
 	for {
 		// The session may have ended before the heartbeat finds that out.
-		if w.s.SessionID() != w.node.Session() {
+		if w.conn.SessionID() != w.node.Session() {
 			w.node.Lose(outcome.ErrSessionEnded)
 		}
 		// The number of the znode may grant the turn, if the parent znode is known to be
 		// the same as before. The read that tells is under way since the create.
 		if w.cohort.countsNumbers(w.Member) {
-			w.s.Incarnation(ctx, w.queue.Dir)
+			w.conn.Incarnation(ctx, w.queue.Dir)
 		}
 		d = w.cohort.decide(w.Member)
 		switch {
@@ -234,7 +234,7 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 	}
 	// If the read of the waiter's znode is under way, its answer comes first. It may be
 	// all that is missing, and spares the list.
-	if w.s.InOrder() {
+	if w.conn.InOrder() {
 		if waited := w.node.AwaitConfirmation(ctx); waited {
 			return nil
 		}
@@ -300,7 +300,7 @@ func (w *waiter) Wait(ctx context.Context) error {
 		return w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()})
 	}
 	// Both watches are set at once. Only the blocker's is waited for.
-	w.beyond.look(ctx, w.s)
+	w.beyond.look(ctx, w.conn)
 	switch decideAgain, err := w.watchBlocker(ctx); {
 	case errors.Is(err, zk.ErrNoNode):
 		// It went after the list. No watch is set, and the order can decide again.
@@ -332,7 +332,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 		name: w.turn.behind, stamp: w.cohort.asking(), reconnected: w.reconnected,
 	}
 	w.blocker = b
-	b.stat, b.events, err = w.s.WatchStat(ctx, w.queue.Path(b.name))
+	b.stat, b.events, err = w.conn.WatchStat(ctx, w.queue.Path(b.name))
 	if err != nil {
 		return false, err
 	}
@@ -361,14 +361,14 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 		wake.Stall = w.stall.due
 	}
 	for {
-		by, ev, err := wake.Sleep(ctx, w.s)
+		by, ev, err := wake.Sleep(ctx, w.conn)
 		if err != nil {
 			return err
 		}
 		switch by {
 		case wait.WatchFired:
 			if errors.Is(ev.Err, zk.ErrClosing) {
-				w.s.ConnClosed()
+				w.conn.ConnClosed()
 			}
 			w.blocker.events = nil
 			if ev.Type == zk.EventNodeDeleted {
@@ -403,7 +403,7 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			}
 		case wait.PollDue: // no event has come; is the blocker there?
 			switch {
-			case w.s.Missing(ctx, wake.Path):
+			case w.conn.Missing(ctx, wake.Path):
 				w.cohort.doubt(w.Member)
 			case w.rests && !w.isBehindOwn():
 				// The blocker is there, so the turn has not come; see isStillBehind.
@@ -439,8 +439,8 @@ func (w *waiter) isStillBehind(
 		return false, nil
 	}
 	decideAgain := false
-	err = w.s.Retry(ctx, func() (err error) {
-		w.reconnected = w.s.Reconnected()
+	err = w.conn.Retry(ctx, func() (err error) {
+		w.reconnected = w.conn.Reconnected()
 		decideAgain, err = w.watchBlocker(ctx)
 		return err
 	})
@@ -458,7 +458,7 @@ func (w *waiter) isStillBehind(
 // isBehindOwn tells whether the blocker that is watched has turned out to be one of this
 // process, which its waiters need not watch: its create was answered after they decided.
 func (w *waiter) isBehindOwn() bool {
-	return w.s.Ephemeral(w.queue.Path(w.blocker.name)) != nil
+	return w.conn.Ephemeral(w.queue.Path(w.blocker.name)) != nil
 }
 
 // lookAtLast finds out, shortly before the wait ends, whether ZooKeeper answers, and
@@ -468,13 +468,13 @@ func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
 	w.looked = true
 	// Without a znode to look at one sync does, for all who wait like this.
 	if path == "" || w.isBehindOwn() {
-		w.s.AskAtRest()
+		w.conn.AskAtRest()
 		return true
 	}
-	if err := w.s.CatchUp(ctx, w.queue.Dir); err != nil {
+	if err := w.conn.CatchUp(ctx, w.queue.Dir); err != nil {
 		return false
 	}
-	if w.s.Missing(ctx, path) {
+	if w.conn.Missing(ctx, path) {
 		w.cohort.doubt(w.Member)
 		return false
 	}
@@ -491,7 +491,7 @@ func (w *waiter) prepare() {
 // watchSelf begins the watch on the waiter's znode as soon as it can matter.
 func (w *waiter) watchSelf() {
 	if w.turn.local != nil { // when that one leaves, its number tells who is next
-		w.s.WatchIncarnation(w.queue.Dir)
+		w.conn.WatchIncarnation(w.queue.Dir)
 	}
 	if w.turn.confirm {
 		w.node.WatchSelf()
@@ -613,17 +613,17 @@ type beyond struct {
 
 // newBeyond returns nil if there is none, or if it is not worth a look.
 func (w *waiter) newBeyond(name seqname.Name) *beyond {
-	if name.Text == "" || w.s.RoundTrip() < far {
+	if name.Text == "" || w.conn.RoundTrip() < far {
 		return nil
 	}
 	return &beyond{path: w.queue.Path(name)}
 }
 
 // look begins to watch it. Nobody waits for the answer: the blocker may go before that.
-func (b *beyond) look(ctx context.Context, s *zkconn.Conn) {
+func (b *beyond) look(ctx context.Context, conn *zkconn.Conn) {
 	if b != nil {
-		b.set = calls.Start(s, func() (<-chan zk.Event, error) {
-			return s.Watch(ctx, b.path)
+		b.set = calls.Start(conn, func() (<-chan zk.Event, error) {
+			return conn.Watch(ctx, b.path)
 		})
 	}
 }

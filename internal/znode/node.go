@@ -25,7 +25,7 @@ type Node struct {
 	// Set by newNode.
 	Path    string
 	spec    *Spec
-	s       *zkconn.Conn
+	conn    *zkconn.Conn
 	hooks   Hooks
 	id      string // part of the name: the creation's
 	claim   *Claim // knows whose a znode with a given name is; nil of any other
@@ -236,7 +236,7 @@ func (n *Node) Hold() error {
 	// Before Conn.Hold: the holder must be notified of a loss right behind that.
 	n.life.state, n.life.wasHeld = stateHeld, true
 	n.mu.Unlock()
-	err := n.s.Hold(n.Path, n.spec.LossMargin)
+	err := n.conn.Hold(n.Path, n.spec.LossMargin)
 	switch {
 	case err == nil && n.ended.ctx.Err() != nil: // it ended in between
 		return ErrEnded
@@ -258,13 +258,15 @@ func (n *Node) Rest() (rests bool) {
 	if n.spec.LossMargin > 0 {
 		return false
 	}
-	n.s.Rest(n.Path)
+	n.conn.Rest(n.Path)
 	return true
 }
 
 // Approach undoes Rest. It returns a sync that is under way, if one is due, which may be
 // the proof that Hold needs; otherwise nil.
-func (n *Node) Approach() (proof *calls.Pending[struct{}]) { return n.s.Approach(n.Path) }
+func (n *Node) Approach() (proof *calls.Pending[struct{}]) {
+	return n.conn.Approach(n.Path)
+}
 
 // unhold undoes a hold that the session rejected, and of which nobody was notified.
 func (n *Node) unhold() {
@@ -304,7 +306,7 @@ func (n *Node) ExpireLater() {
 	if n.spec.MaxHold > 0 && n.life.state == stateHeld {
 		n.life.times = &times{
 			expires: time.Now().Add(n.spec.MaxHold),
-			cancel:  n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) }),
+			cancel:  n.conn.After(n.spec.MaxHold, func() { n.end(ErrExpired) }),
 		}
 	}
 }
@@ -318,9 +320,9 @@ func (n *Node) Until() time.Time {
 	case n.loss.ctx.Err() != nil:
 		return t.lost
 	case t != nil:
-		return Earlier(n.s.Until(n.Path), t.expires)
+		return Earlier(n.conn.Until(n.Path), t.expires)
 	}
-	return n.s.Until(n.Path)
+	return n.conn.Until(n.Path)
 }
 
 // Earlier is the time, of two that may be zero, that comes first.
@@ -368,7 +370,7 @@ func (n *Node) Tenants() []Tenant {
 // cannot, although nobody may have been notified yet, n is lost, unless it has ended
 // before.
 func (n *Node) Check() error {
-	err := n.s.Judge(n.Path)
+	err := n.conn.Judge(n.Path)
 	if errors.Is(err, outcome.ErrTooShort) { // by what is known of the servers since
 		err = fmt.Errorf("%w: %w", outcome.ErrSuspended, err)
 	}
@@ -444,7 +446,7 @@ func (n *Node) endOnce(cause error) bool {
 		return false
 	}
 	if isDeleted(cause) {
-		n.s.HoldBack() // before anybody who hears of it sends a request
+		n.conn.HoldBack() // before anybody who hears of it sends a request
 	}
 	// Before the state changes, and before the delete is sent: nobody may see an ended
 	// Node, and no other process may get the lock, while the holder relies on it.
@@ -466,8 +468,8 @@ func (n *Node) endOnce(cause error) bool {
 		n.abandonLocked() // else StartLeaving does, when the holder has stopped
 	}
 	// Set before Ended is done: GiveUp and StartLeaving read it after that.
-	n.ended.removal = calls.Start(n.s, func() (none struct{}, _ error) {
-		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
+	n.ended.removal = calls.Start(n.conn, func() (none struct{}, _ error) {
+		_ = n.conn.Pause(context.Background(), stays) // it ends with the connection
 		return none, n.remove(cause)
 	})
 	return true
@@ -475,8 +477,8 @@ func (n *Node) endOnce(cause error) bool {
 
 // removed ends what newNode has begun, once nothing is left to be done about the znode.
 func (n *Node) removed(err error) {
-	defer n.s.Release()
-	defer n.s.Untrack(n.Path)
+	defer n.conn.Release()
+	defer n.conn.Untrack(n.Path)
 	n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
 	if errors.Is(err, outcome.ErrSessionEnded) { // nothing tells whether it is gone
 		n.mu.Lock()
@@ -566,13 +568,13 @@ func (n *Node) remove(cause error) error {
 		n.removed(cause)
 		return cause
 	}
-	try := deleteTry(n.s, n.session, n.delete)
-	err := n.s.Retry(context.Background(), try)
+	try := deleteTry(n.conn, n.session, n.delete)
+	err := n.conn.Retry(context.Background(), try)
 	switch {
 	case outcome.Refused(err):
 		// The call that asked for the delete gets this answer. n stays a participant
 		// until the znode is gone, since that blocks others.
-		insist(n.s, n.spec.Log, n.Path, err, try, n.removed)
+		insist(n.conn, n.spec.Log, n.Path, err, try, n.removed)
 		return err
 	case isLoss(err): // it was lost before its owner left, who has not heard of it yet
 		n.tellLoss(err)
@@ -624,9 +626,9 @@ func (n *Node) deleteOutlivedLocked() {
 	}
 	// Those that were notified of the loss may still be busy, each for its margin.
 	stays := max(n.life.stays.remaining(), n.life.margins.remaining())
-	calls.Start(n.s, func() (none struct{}, _ error) {
-		_ = n.s.Pause(context.Background(), stays)
-		return none, deleteOrInsist(n.s, n.spec.Log, n.Path, n.delete, func(error) {})
+	calls.Start(n.conn, func() (none struct{}, _ error) {
+		_ = n.conn.Pause(context.Background(), stays)
+		return none, deleteOrInsist(n.conn, n.spec.Log, n.Path, n.delete, func(error) {})
 	})
 }
 
@@ -638,7 +640,7 @@ func (n *Node) DiscardOrphan(name string) {
 	if !hasID(name, n.id) || name == n.Name() {
 		return
 	}
-	discard(n.s, n.spec.Log, zkpath.Join(n.spec.Dir, name), n.session)
+	discard(n.conn, n.spec.Log, zkpath.Join(n.spec.Dir, name), n.session)
 }
 
 // delete sends the delete of the znode: by its path, which no other znode has, or by what
@@ -647,7 +649,7 @@ func (n *Node) delete() error {
 	if n.claim != nil {
 		return n.claim.delete(n.isOwn)
 	}
-	return n.s.Delete(n.Path, -1)
+	return n.conn.Delete(n.Path, -1)
 }
 
 // What follows is of Nodes with a given name; see Claim.
@@ -671,21 +673,21 @@ func (n *Node) Version() int32 {
 // Set sets the data of a znode with a given name, and returns once it has them, or n has
 // ended. It goes on if ctx is done, for as long as n lasts.
 func (n *Node) Set(ctx context.Context, data []byte) error {
-	_, err := calls.Call(ctx, n.s, func() (none struct{}, err error) {
-		return none, n.s.Retry(n.ended.ctx, func() error { return n.set(data) })
+	_, err := calls.Call(ctx, n.conn, func() (none struct{}, err error) {
+		return none, n.conn.Retry(n.ended.ctx, func() error { return n.set(data) })
 	})
 	return err
 }
 
 func (n *Node) set(data []byte) error {
-	stat, err := n.s.Set(n.Path, data, n.Version())
+	stat, err := n.conn.Set(n.Path, data, n.Version())
 	if errors.Is(err, zk.ErrBadVersion) {
 		// Another has set them, or our own request, whose answer was lost.
-		if err := n.s.Sync(n.Path); err != nil {
+		if err := n.conn.Sync(n.Path); err != nil {
 			return err
 		}
 		var now []byte
-		if now, stat, err = n.s.Read(n.Path); err == nil && n.isOwn(stat, nil) {
+		if now, stat, err = n.conn.Read(n.Path); err == nil && n.isOwn(stat, nil) {
 			n.version.Store(stat.Version)
 			// Read leaves out data that is too long.
 			if !bytes.Equal(now, data) || int(stat.DataLength) != len(data) {
@@ -696,7 +698,7 @@ func (n *Node) set(data []byte) error {
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && !n.isOwn(stat, nil):
 		cause := ErrGone
-		if n.s.SessionID() != n.session {
+		if n.conn.SessionID() != n.session {
 			cause = outcome.ErrSessionEnded
 		}
 		n.Gone(cause)

@@ -25,7 +25,7 @@ type Spec struct {
 	SingleAttempt bool
 	// Joined is called each time that a znode stands in the directory, and must not wait;
 	// nil: nobody cares.
-	Joined func(s *zkconn.Conn)
+	Joined func(conn *zkconn.Conn)
 	Terms
 }
 
@@ -51,7 +51,9 @@ type Terms struct {
 }
 
 // CheckTerms returns an error if the connection cannot tolerate the terms.
-func (t Terms) CheckTerms(s *zkconn.Conn) error { return s.CheckMargin(t.LossMargin) }
+func (t Terms) CheckTerms(conn *zkconn.Conn) error {
+	return conn.CheckMargin(t.LossMargin)
+}
 
 // Hooks are called on behalf of one znode, from before its create to behind its delete.
 type Hooks interface {
