@@ -20,7 +20,7 @@ type Ledger struct {
 	used     bool      // there are users; see Resume
 	wanted   bool      // contacts are: some users need them; see update
 	creating int       // creates under way
-	far      int       // how many of ephemerals are far from their turn
+	resting  int       // how many of ephemerals are far from their turn; see Rest
 	lookBy   time.Time // when somebody is to look again; see LookBy
 
 	// ephemerals are the znodes that are tracked, by path: if another's znode is found in
@@ -74,7 +74,7 @@ type tracked struct {
 	Ephemeral
 	session int64         // in which the znode lives
 	held    bool          // it is lost, too, if the session is suspended
-	far     bool          // it needs no proof of the session yet; see Rest
+	rests   bool          // it needs no proof of the session yet; see Rest
 	margin  time.Duration // how much earlier than necessary it is lost then
 }
 
@@ -109,7 +109,7 @@ func (l *Ledger) Idle() {
 // Rests reports whether nobody needs contacts although there are users: all ephemerals
 // are far from their turn, and none is being created.
 func (l *Ledger) Rests() bool {
-	return l.far > 0 && l.far == len(l.ephemerals) && l.creating == 0
+	return l.resting > 0 && l.resting == len(l.ephemerals) && l.creating == 0
 }
 
 // update tells the clock whether contacts are wanted.
@@ -166,7 +166,7 @@ func (l *Ledger) Track(path string, session int64, e Ephemeral) {
 
 // Untrack is documented at Track.
 func (l *Ledger) Untrack(path string) {
-	l.setFar(path, false)
+	l.setRests(path, false)
 	delete(l.ephemerals, path)
 	l.update()
 }
@@ -174,25 +174,25 @@ func (l *Ledger) Untrack(path string) {
 // Rest says that the ephemeral at path is far from its turn: it needs no proof of its
 // session until Approach, or Hold. If all need none, no contact is asked for.
 func (l *Ledger) Rest(path string) {
-	l.setFar(path, true)
+	l.setRests(path, true)
 	l.update()
 }
 
 // Approach undoes Rest.
 func (l *Ledger) Approach(path string) {
-	l.setFar(path, false)
+	l.setRests(path, false)
 	l.update()
 }
 
-func (l *Ledger) setFar(path string, far bool) {
+func (l *Ledger) setRests(path string, rests bool) {
 	t := l.ephemerals[path]
-	if t == nil || t.held && far || t.far == far {
+	if t == nil || t.held && rests || t.rests == rests {
 		return
 	}
-	if t.far = far; far {
-		l.far++
+	if t.rests = rests; rests {
+		l.resting++
 	} else {
-		l.far--
+		l.resting--
 	}
 }
 
