@@ -26,7 +26,7 @@ func newElection(conn Conn, path, recipe, kind string, opts []Option) (*election
 	if err != nil {
 		return nil, err
 	}
-	if settings.keep != nil {
+	if settings.caching != nil {
 		return nil, errors.New(
 			"WithCaching: a candidate whose term has ended goes to the tail of the queue",
 		)

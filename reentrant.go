@@ -24,7 +24,7 @@ type reentrant struct {
 	config    zkconn.Config
 	reporter  *reporter
 	queue     *seqnode.Queue
-	keep      *lockcache.Policy // how its queue entry is cached; nil: it is not
+	caching   *lockcache.Policy // how its queue entry is cached; nil: it is not
 	revocable chan struct{}     // closed by the first MakeRevocable
 
 	book     *book
@@ -67,7 +67,7 @@ func newReentrant(
 		reporter: &reporter{
 			recipe: recipe, path: queue.Dir, conn: conn, observer: s.lockObserver(),
 		},
-		queue: queue, keep: s.keep,
+		queue: queue, caching: s.caching,
 		revocable: make(chan struct{}), book: &book{stays: map[owner]*stay{}},
 	}
 }
@@ -265,10 +265,10 @@ func (r *reentrant) obtain(
 	if writer := r.writerOf(who); writer != nil {
 		return backedBy(r.queue.EnterUnder(ctx, use, writer, req))
 	}
-	if r.keep == nil {
+	if r.caching == nil {
 		return backedBy(r.queue.Enter(ctx, use, req))
 	}
-	share, err := lockcache.Enter(ctx, use, r.queue, *r.keep, req)
+	share, err := lockcache.Enter(ctx, use, r.queue, *r.caching, req)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func newSemaphore(
 		return nil, err
 	}
 	switch {
-	case settings.keep != nil:
+	case settings.caching != nil:
 		return nil, errors.New("WithCaching: semaphores do not cache queue entries")
 	case len(settings.names) > 0:
 		return nil, errors.New("WithNames: semaphores count only their own leases")
