@@ -92,7 +92,7 @@ type snapshot struct {
 	most  int
 	// When to look again: somebody has come or left, or the maximum may have changed. Nil
 	// in one without watches.
-	left, changed <-chan zk.Event
+	childrenChanged, maximumChanged <-chan zk.Event
 }
 
 // A ticket is one lease on its way into the directory. It implements Hooks.
@@ -183,11 +183,12 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 	}
 	b.lagging = b.lagging || b.conn.AwaySince(b.reconnected)
 	b.reconnected = b.conn.Reconnected()
-	if v.most, v.changed, err = b.Maximum(ctx, b.watch); err != nil {
+	v.most, v.maximumChanged, err = b.Maximum(ctx, b.watch)
+	if err != nil {
 		return v, err
 	}
-	l, left, err := b.list(ctx)
-	v.left = left
+	l, changed, err := b.list(ctx)
+	v.childrenChanged = changed
 	if errors.Is(err, zk.ErrNoNode) {
 		l, err = listing{proven: l.proven}, nil // nobody is there, not even this batch
 	}
@@ -222,7 +223,7 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 // others to leave.
 func (b *batch) list(
 	ctx context.Context,
-) (l listing, left <-chan zk.Event, err error) {
+) (l listing, changed <-chan zk.Event, err error) {
 	if first := b.first; first != nil {
 		b.first = nil
 		l, err = first.Wait(ctx)
@@ -240,11 +241,11 @@ func (b *batch) list(
 		return l, nil, err
 	}
 	l.proven = true
-	children, stat, left, err := b.conn.WatchChildren(ctx, b.Spec.Dir)
+	children, stat, changed, err := b.conn.WatchChildren(ctx, b.Spec.Dir)
 	if err == nil {
 		l.children, l.pzxid = children, stat.Pzxid
 	}
-	return l, left, err
+	return l, changed, err
 }
 
 func (b *batch) children() (l listing, err error) {
@@ -274,7 +275,8 @@ func (b *batch) Wait(ctx context.Context) error {
 		return nil
 	}
 	wake := wait.Wakers{
-		Watch: b.last.left, Path: b.Queue.Dir, Limit: b.last.changed,
+		Watch: b.last.childrenChanged, Path: b.Queue.Dir,
+		Limit: b.last.maximumChanged,
 		Ended: b.Gate.Ended().Done(), Reconnected: b.reconnected,
 		Poll: wait.NextPoll(),
 	}
