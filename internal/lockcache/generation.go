@@ -137,7 +137,7 @@ func (g *generation) keepWatch() {
 		if n.Ended().Err() != nil {
 			break
 		}
-		if g.found(err != nil || followed) {
+		if g.endDoubt(err != nil || followed) {
 			break
 		}
 		wake := wait.Wakers{
@@ -192,8 +192,8 @@ func (g *generation) beginDoubt() {
 	g.doubtful = true
 }
 
-// found ends a doubt: it takes note of whether somebody behind waits for g, or may.
-func (g *generation) found(followed bool) (contended bool) {
+// endDoubt ends a doubt: it takes note of whether somebody behind waits for g, or may.
+func (g *generation) endDoubt(followed bool) (contended bool) {
 	g.entry.mu.Lock()
 	defer g.entry.mu.Unlock()
 	if followed {

@@ -35,7 +35,7 @@ func (q *Queue) Decide(m *Member, now Epoch) Decision {
 		m.met = true
 	}
 	if q.members[0] == m {
-		q.others = d.Ahead
+		q.aheadOfFirst = d.Ahead
 	}
 	return d
 }
@@ -69,7 +69,7 @@ func (q *Queue) byNeighbour(m *Member, now Epoch) (d Decision, ok bool) {
 		return d, false
 	}
 	return Decision{
-		Behind: b.name, Local: b, Ahead: q.others + at,
+		Behind: b.name, Local: b, Ahead: q.aheadOfFirst + at,
 		Next:    b.state == stateHeld,
 		Confirm: m.token == 0 && !m.confirmed.isTrue(now), Useful: true, By: ByNeighbour,
 	}, true

@@ -33,9 +33,9 @@ type Queue struct {
 	members []*Member
 	coming  map[string]int
 
-	// others is how many were ahead of the first member when that was decided last.
+	// aheadOfFirst is how many were ahead of the first member when that was decided last.
 	// Nothing but the count that users are shown depends on it.
-	others int
+	aheadOfFirst int
 
 	// mark is the watermark; its token is zero while there is none. A raised one has a
 	// larger token.
@@ -319,7 +319,7 @@ func (q *Queue) Held(m *Member, first bool) {
 	}
 	m.state, m.first = stateHeld, first
 	if first {
-		q.others = 0 // so the count for those behind m is right until the next list
+		q.aheadOfFirst = 0 // so the count for those behind m is right until the next list
 	}
 }
 

@@ -35,10 +35,10 @@ type waiter struct {
 	// and from Commit on since that began
 	asked time.Time
 
-	told   bool // the Listener was called
-	rests  bool // it is far from its turn: see rest in the package's words
-	looked bool // it has looked before the end of the wait: see lookAtLast
-	moved  bool // since the last decision the one beyond has gone, most likely
+	told         bool // the Listener was called
+	rests        bool // it is far from its turn: see rest in the package's words
+	lookedAtLast bool // it has looked before the end of the wait: see lookAtLast
+	beyondGone   bool // since the last decision the one beyond has gone, most likely
 	// the last list has shown one ahead that certainly holds the lock, or waits; see saw
 	userAhead bool
 }
@@ -100,7 +100,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		return false, err
 	}
 	w.restOrApproach(d)
-	w.moved = false
+	w.beyondGone = false
 	w.turn = turn{
 		ahead: d.Ahead, behind: d.Behind, first: d.First, confirm: d.Confirm,
 		// If the connection does not announce its close, the deletion that this watch
@@ -173,7 +173,7 @@ func (w *waiter) decide(ctx context.Context) (d order.Decision, err error) {
 				proof = w.approach(proof)
 			}
 			err = w.ask(ctx, d)
-		case w.moved && !d.Granted:
+		case w.beyondGone && !d.Granted:
 			// The one beyond has gone, maybe others with it. This list shows who is left,
 			// so that the blocker's event alone can grant the turn.
 			err = w.list(ctx, false)
@@ -247,7 +247,7 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 
 // list lists the queue, which also shows what became of the one beyond.
 func (w *waiter) list(ctx context.Context, sync bool) error {
-	w.moved = false
+	w.beyondGone = false
 	l, err := w.cohort.list(ctx, w.Member, sync)
 	if err == nil {
 		w.saw(l)
@@ -421,7 +421,7 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 // not known, or it has looked by then.
 func (w *waiter) ending(ctx context.Context) <-chan time.Time {
 	in, ok := wait.Ending(ctx)
-	if !ok || !w.rests || w.looked {
+	if !ok || !w.rests || w.lookedAtLast {
 		return nil
 	}
 	return time.After(in)
@@ -465,7 +465,7 @@ func (w *waiter) isBehindOwn() bool {
 // whether the blocker is there if that is at path: nobody has asked for long. Unanswered,
 // it waits for the end of ctx.
 func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
-	w.looked = true
+	w.lookedAtLast = true
 	// Without a znode to look at one sync does, for all who wait like this.
 	if path == "" || w.isBehindOwn() {
 		w.conn.AskAtRest()
@@ -485,7 +485,7 @@ func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
 // about the waiter's znode arrives together with it.
 func (w *waiter) prepare() {
 	w.node.WatchSelf()
-	w.moved = true
+	w.beyondGone = true
 }
 
 // watchSelf begins the watch on the waiter's znode as soon as it can matter.
