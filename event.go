@@ -76,13 +76,14 @@ type reporter struct {
 	*timing // of an acquisition that is observed; else nil
 }
 
+// A timing tells one acquisition that is observed from all others, and keeps its times.
 type timing struct {
 	id             uint64
 	began, granted time.Time
 }
 
-// acquisitions counts those that were observed, in this process.
-var acquisitions atomic.Uint64
+// lastID counts the acquisitions that were observed, in this process.
+var lastID atomic.Uint64
 
 // noteGrant takes note of the time of a grant, if there is an observer. Otherwise it does
 // not read the clock, which would show in the time that a cached lock takes.
@@ -114,7 +115,7 @@ func newTeller(call context.Context, lock *reporter) teller {
 		return teller{call: call, reporter: lock}
 	}
 	one := *lock
-	one.timing = &timing{id: acquisitions.Add(1), began: time.Now()}
+	one.timing = &timing{id: lastID.Add(1), began: time.Now()}
 	return teller{call: call, reporter: &one}
 }
 

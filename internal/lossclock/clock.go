@@ -89,6 +89,15 @@ const (
 	unknownGood = time.Second
 )
 
+// The heartbeat's period.
+const (
+	periodShare   = 10 // a contact at least every T/10
+	hasteShare    = 20 // twice as often until the first one is proved
+	slowShare     = 40 // if answers take so long that the age of evidence counts
+	unknownPeriod = 200 * time.Millisecond
+	unknownWatch  = 5 * time.Second // if nothing depends on a session of unknown T
+)
+
 // Terms are what is known of a session.
 type Terms struct {
 	// Timeout is T, as negotiated with the server; 0 if it is not known. Then a session
@@ -324,15 +333,6 @@ func later(a, b time.Time) time.Time {
 	}
 	return a
 }
-
-// The heartbeat's period.
-const (
-	periodShare   = 10 // a contact at least every T/10
-	hasteShare    = 20 // twice as often until the first one is proved
-	slowShare     = 40 // if answers take so long that the age of evidence counts
-	unknownPeriod = 200 * time.Millisecond
-	unknownWatch  = 5 * time.Second // if nothing depends on a session of unknown T
-)
 
 // NextSync is when the next sync is due, if the last one was sent at lastSync. needed,
 // that something depends on the session, counts only if T is not known: otherwise the

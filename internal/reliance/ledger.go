@@ -233,7 +233,7 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 	if err := l.CheckMargin(margin); !t.held && err != nil {
 		return until, err
 	}
-	if cause := l.judge(t.session, margin); cause != nil {
+	if cause := l.lossCause(t.session, margin); cause != nil {
 		return until, l.explain(cause, t.session, margin)
 	}
 	// A new hold that would be lost before the next proof is due, without any fault, is
@@ -255,7 +255,7 @@ func (l *Ledger) Judge(path string) error {
 	if err != nil {
 		return err
 	}
-	if cause := l.judge(t.session, t.margin); cause != nil {
+	if cause := l.lossCause(t.session, t.margin); cause != nil {
 		return l.explain(cause, t.session, t.margin)
 	}
 	return nil
@@ -294,10 +294,10 @@ func (l *Ledger) Until(path string) time.Time {
 	return time.Now()
 }
 
-// judge returns why a hold in that session, with that margin, cannot be relied on now;
-// nil if it can. Each tick of the heartbeat asks for each ephemeral, and an answer that
-// concerns nobody is not explained: of a waiter, most are that it has no proof.
-func (l *Ledger) judge(session int64, margin time.Duration) error {
+// lossCause returns why a hold in that session, with that margin, cannot be relied on
+// now; nil if it can. Each tick of the heartbeat asks for each ephemeral, and an answer
+// that concerns nobody is not explained: of a waiter, most are that it has no proof.
+func (l *Ledger) lossCause(session int64, margin time.Duration) error {
 	now := l.Now()
 	until, ok := l.goodUntil(session)
 	switch {
@@ -336,7 +336,7 @@ func (l *Ledger) Suspended() []Notice {
 // notices returns the notices of those that are lost for a cause which counts.
 func (l *Ledger) notices(counts func(*tracked, error) bool) (all []Notice) {
 	for _, t := range l.ephemerals {
-		if cause := l.judge(t.session, t.margin); cause != nil && counts(t, cause) {
+		if cause := l.lossCause(t.session, t.margin); cause != nil && counts(t, cause) {
 			cause = l.explain(cause, t.session, t.margin)
 			all = append(all, Notice{t.Ephemeral, cause})
 		}

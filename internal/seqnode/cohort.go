@@ -39,6 +39,21 @@ type cohort struct {
 	directories directories
 }
 
+// listed is what a list was good for besides the facts that were reported.
+type listed struct {
+	names   []seqname.Name // the participants, in order
+	foreign string         // one of what should not be in the directory; "": nothing
+}
+
+// An answer is one to a list, and when that was asked for.
+type answer struct {
+	stamp    order.Stamp
+	epoch    order.Epoch
+	children []string
+	stat     *zk.Stat
+	err      error
+}
+
 type cohortKey struct {
 	conn *zkconn.Conn
 	Key
@@ -313,21 +328,6 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error
 		}
 	}
 	return nil
-}
-
-// listed is what a list was good for besides the facts that were reported.
-type listed struct {
-	names   []seqname.Name // the participants, in order
-	foreign string         // one of what should not be in the directory; "": nothing
-}
-
-// An answer is one to a list, and when that was asked for.
-type answer struct {
-	stamp    order.Stamp
-	epoch    order.Epoch
-	children []string
-	stat     *zk.Stat
-	err      error
 }
 
 // children lists the directory.

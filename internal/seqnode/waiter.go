@@ -73,6 +73,16 @@ type stranger struct {
 	reconnected <-chan struct{} // waiter.reconnected when it was set
 }
 
+// A beyond is the next participant in the way, past the blocker. Once it has gone, the
+// blocker most likely holds the lock. Meanwhile the waiter finds out what it would have
+// to ask once the blocker has gone: a list shows whether others are left, and a watch on
+// the waiter's own znode that it is there. So the blocker's end grants without a request,
+// and a hand-over takes one round trip instead of two.
+type beyond struct {
+	path string
+	set  *calls.Pending[<-chan zk.Event] // sets its watch; nil before look
+}
+
 // untilThrough is wait.Until of EnterThrough: for as long as gate lasts. A gate of
 // another session can be gone already.
 func (w *waiter) untilThrough(ctx context.Context, gate *znode.Node) error {
@@ -600,16 +610,6 @@ func (w *waiter) checkStall(ctx context.Context) error {
 // costs a read, and mostly another one of the waiter's own znode. If the servers are
 // nearer, these take more time than they save.
 const far = time.Millisecond
-
-// A beyond is the next participant in the way, past the blocker. Once it has gone, the
-// blocker most likely holds the lock. Meanwhile the waiter finds out what it would have
-// to ask once the blocker has gone: a list shows whether others are left, and a watch on
-// the waiter's own znode that it is there. So the blocker's end grants without a request,
-// and a hand-over takes one round trip instead of two.
-type beyond struct {
-	path string
-	set  *calls.Pending[<-chan zk.Event] // sets its watch; nil before look
-}
 
 // newBeyond returns nil if there is none, or if it is not worth a look.
 func (w *waiter) newBeyond(name seqname.Name) *beyond {

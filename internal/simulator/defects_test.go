@@ -24,7 +24,7 @@ var defects = []plant.Defect{
 			if c.client.State() == zk.StateHasSession && !c.cfg.Plain {
 				c.ledger.SawDown(c.ledger.Now())
 			}`),
-		plant.In("internal/reliance", "Ledger.judge").After("l.goodUntil", `
+		plant.In("internal/reliance", "Ledger.lossCause").After("l.goodUntil", `
 			last := l.resumption.down
 			if t := l.Timeout(); t > 0 && !last.IsZero() && l.lastHandshake != nil {
 				until, ok = last.Add(t-t/20), true
