@@ -25,7 +25,7 @@ type waiter struct {
 	*Member
 	request Request
 
-	turn    turn      // what was decided last
+	decided decided   // the last time
 	stall   *stall    // nil before the first sleep, and if nothing bounds the wait
 	blocker *stranger // the one that was watched last
 	beyond  *beyond   // whom the last decision named, if that is worth a look
@@ -43,8 +43,8 @@ type waiter struct {
 	userAhead bool
 }
 
-// A turn is what a waiter keeps of an [order.Decision].
-type turn struct {
+// decided is what a waiter keeps of an [order.Decision].
+type decided struct {
 	ahead   int
 	behind  seqname.Name // whom to wait for; none if it is granted
 	local   *Member      // the same, if it is of this process
@@ -111,7 +111,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	}
 	w.restOrApproach(d)
 	w.beyondGone = false
-	w.turn = turn{
+	w.decided = decided{
 		ahead: d.Ahead, behind: d.Behind, first: d.First, confirm: d.Confirm,
 		// If the connection does not announce its close, the deletion that this watch
 		// shows is what holds requests back then (zkconn.Conn.HoldBack).
@@ -119,7 +119,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	}
 	w.beyond = w.newBeyond(d.Beyond)
 	if d.Local != nil {
-		w.turn.local = d.Local.Driver.(*Member)
+		w.decided.local = d.Local.Driver.(*Member)
 	}
 	if !w.told { // once for each znode, however often the turn is decided
 		w.told = true
@@ -149,7 +149,7 @@ func (w *waiter) restOrApproach(d order.Decision) {
 func (w *waiter) tellQueued() {
 	if listener := w.request.Listener; listener != nil {
 		znode.OrWithdraw([]*znode.Node{w.node}, func() {
-			listener.Queued(w.node.Path, w.turn.ahead)
+			listener.Queued(w.node.Path, w.decided.ahead)
 		})
 	}
 }
@@ -299,13 +299,13 @@ func (w *waiter) Wait(ctx context.Context) error {
 	w.startStall()
 	if w.isBehindSingleAttempt() { // for so short a time no watch is set
 		wake := wait.Wakers{Reconnected: w.reconnected}
-		if local := w.turn.local; local != nil {
+		if local := w.decided.local; local != nil {
 			wake.Blocker = local.node.Ended().Done()
 		}
 		return w.sleep(ctx, wake)
 	}
 	w.watchSelf()
-	if local := w.turn.local; local != nil {
+	if local := w.decided.local; local != nil {
 		// The blocker is of this process: its Node reports the end, without a watch.
 		return w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()})
 	}
@@ -332,14 +332,14 @@ func (w *waiter) Wait(ctx context.Context) error {
 // out. decideAgain: the read that sets the watch has shown what the blocker is.
 func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error) {
 	b := w.blocker
-	if b != nil && b.events != nil && b.name == w.turn.behind &&
+	if b != nil && b.events != nil && b.name == w.decided.behind &&
 		b.reconnected == w.reconnected {
 		return false, nil
 	}
-	known := w.knows(w.turn.behind)
+	known := w.knows(w.decided.behind)
 	// The Stamp comes before the request: what the list showed later counts for more.
 	b = &stranger{
-		name: w.turn.behind, stamp: w.cohort.asking(), reconnected: w.reconnected,
+		name: w.decided.behind, stamp: w.cohort.asking(), reconnected: w.reconnected,
 	}
 	w.blocker = b
 	b.stat, b.events, err = w.conn.WatchStat(ctx, w.queue.Path(b.name))
@@ -500,19 +500,19 @@ func (w *waiter) prepare() {
 
 // watchSelf begins the watch on the waiter's znode as soon as it can matter.
 func (w *waiter) watchSelf() {
-	if w.turn.local != nil { // when that one leaves, its number tells who is next
+	if w.decided.local != nil { // when that one leaves, its number tells who is next
 		w.conn.WatchIncarnation(w.queue.Dir)
 	}
-	if w.turn.confirm {
+	if w.decided.confirm {
 		w.node.WatchSelf()
 	} else { // a list would show that the znode is gone, but the next can be hours away
-		w.node.WatchSelfLater(w.turn.lasting())
+		w.node.WatchSelfLater(w.decided.lasting())
 	}
 }
 
 // lasting is how long a wait has to last before its znode is watched.
-func (t *turn) lasting() time.Duration {
-	if t.useful {
+func (d *decided) lasting() time.Duration {
+	if d.useful {
 		return znode.Soon
 	}
 	return znode.Late
@@ -521,8 +521,8 @@ func (t *turn) lasting() time.Duration {
 // Commit implements wait.Goal. If no list has shown the token it takes a read, which the
 // watch on the waiter's znode has most likely done meanwhile.
 func (w *waiter) Commit(ctx context.Context) error {
-	first := w.turn.first
-	w.turn.behind, w.asked = seqname.Name{}, time.Now() // nobody is ahead any more
+	first := w.decided.first
+	w.decided.behind, w.asked = seqname.Name{}, time.Now() // nobody is ahead any more
 	if err := w.node.AwaitToken(ctx); err != nil {
 		return err
 	}
@@ -540,18 +540,18 @@ func (w *waiter) Commit(ctx context.Context) error {
 
 // position is the last decision, as users receive it.
 func (w *waiter) position() Position {
-	t := &w.turn
-	if t.behind.Text == "" {
-		return Position{Ahead: t.ahead}
+	d := &w.decided
+	if d.behind.Text == "" {
+		return Position{Ahead: d.ahead}
 	}
-	p := Position{Ahead: t.ahead, Behind: w.queue.Path(t.behind), ours: t.local != nil}
-	p.elsewhere = p.ours && !w.isOneWith(t.local)
-	known := w.knows(t.behind)
+	p := Position{Ahead: d.ahead, Behind: w.queue.Path(d.behind), ours: d.local != nil}
+	p.elsewhere = p.ours && !w.isOneWith(d.local)
+	known := w.knows(d.behind)
 	p.ownerless = known && zkconn.IsOwnerless(w.blocker.stat)
-	switch name := t.behind.Text; {
+	switch name := d.behind.Text; {
 	case w.userAhead: // somebody ahead is not idle, even if the blocker is
 	case mayBeIdle(name):
-		p.MayBeIdle = !p.ours || t.local.node.IsIdle()
+		p.MayBeIdle = !p.ours || d.local.node.IsIdle()
 	default:
 		p.MayBeIdle = !known && !znode.IsProtected(name)
 	}
@@ -567,7 +567,7 @@ func mayBeIdle(name string) bool {
 // isBehindSingleAttempt tells of a single attempt whether its blocker is another one,
 // which holds the lock, or is about to leave.
 func (w *waiter) isBehindSingleAttempt() bool {
-	return w.request.SingleAttempt && znode.IsSingleAttempt(w.turn.behind.Text)
+	return w.request.SingleAttempt && znode.IsSingleAttempt(w.decided.behind.Text)
 }
 
 // startStall begins the stall, before the first sleep that has one: also of a single
@@ -578,7 +578,7 @@ func (w *waiter) startStall() {
 		w.stall = nil
 	case w.stall == nil:
 		every := w.request.StallTimeout + 2*time.Since(w.asked)
-		w.stall = &stall{every, time.After(every), w.turn.ahead}
+		w.stall = &stall{every, time.After(every), w.decided.ahead}
 	}
 }
 
