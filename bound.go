@@ -12,8 +12,8 @@ import (
 
 // A bound bounds a wait, as the timeout of AcquireTimeout does. The zero bound is none.
 type bound struct {
-	until time.Time
-	once  bool // wait for no other holder
+	until  time.Time
+	single bool // a single attempt: wait for no other holder
 }
 
 // tryWithin is what a single attempt has for ZooKeeper: a second, less what it may take
@@ -22,7 +22,7 @@ const tryWithin = 750 * time.Millisecond
 
 func newBound(timeout time.Duration) bound {
 	if timeout <= 0 {
-		return bound{until: time.Now().Add(tryWithin), once: true}
+		return bound{until: time.Now().Add(tryWithin), single: true}
 	}
 	return bound{until: time.Now().Add(timeout)}
 }

@@ -261,8 +261,8 @@ func clientMayRetry(err error) bool {
 	return slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
 }
 
-// over tells why nothing more goes through the client, or never has.
-func (c *Client) over() error {
+// unusable tells why nothing more goes through the client, or never has.
+func (c *Client) unusable() error {
 	switch {
 	case c.isZero():
 		return fmt.Errorf("recipes: the client: %w", errZero)

@@ -76,7 +76,7 @@ func (c *Client) ServerPath(path string) string {
 // closed. It looks only for what would lead out of the chroot when put behind it; the
 // rest of a path's form is checked by zk.
 func (c *Client) locate(path string) (string, error) {
-	if err := c.over(); err != nil {
+	if err := c.unusable(); err != nil {
 		return "", err
 	}
 	if !strings.HasPrefix(path, "/") {
@@ -271,7 +271,7 @@ func (c *Client) State() zk.State {
 // and those after it one that says only that another failed. Multi's error is that of the
 // failed operation, or says why nothing was done or the outcome is unknown.
 func (c *Client) Multi(ops ...any) ([]zk.MultiResponse, error) {
-	if err := c.over(); err != nil {
+	if err := c.unusable(); err != nil {
 		return nil, err
 	}
 	located, err := eachOp(ops, c.locateNew)

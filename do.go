@@ -8,13 +8,13 @@ import (
 )
 
 // A DoOption changes how Do and Acquire acquire. Only this package has such options.
-type DoOption interface{ set(l *bound) error }
+type DoOption interface{ set(b *bound) error }
 
 // WaitAtMost limits the wait of Do and Acquire to d; 0 or less is a single attempt, as in
 // AcquireTimeout. The last one given counts.
 func WaitAtMost(d time.Duration) DoOption {
-	return setter[bound](func(l *bound) error {
-		*l = newBound(d)
+	return setter[bound](func(b *bound) error {
+		*b = newBound(d)
 		return nil
 	})
 }
@@ -36,9 +36,9 @@ func newDo(
 	return newAcquisition(ctx, within), nil
 }
 
-func boundOf(opts []DoOption) (l bound, err error) {
-	err = apply(&l, opts)
-	return l, err
+func boundOf(opts []DoOption) (b bound, err error) {
+	err = apply(&b, opts)
+	return b, err
 }
 
 // Do acquires lock, calls fn and releases the lock, even if fn panics or calls

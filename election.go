@@ -26,7 +26,7 @@ func newElection(conn Conn, path, recipe, kind string, opts []Option) (*election
 	if err != nil {
 		return nil, err
 	}
-	if settings.keep != nil {
+	if settings.caching != nil {
 		return nil, errors.New(
 			"WithCaching: a candidate whose term has ended goes to the tail of the queue",
 		)
@@ -92,14 +92,14 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 	if err := usable("leader of", e.where(), ctx); err != nil {
 		return Participant{}, false, err
 	}
-	s := zkconn.Use(e.lock.conn, e.lock.config)
-	defer s.Release()
+	use := zkconn.Use(e.lock.conn, e.lock.config)
+	defer use.Release()
 	for {
-		members, err := e.lock.queue.Observed().Members(ctx, s)
+		members, err := e.lock.queue.Observed().Members(ctx, use)
 		if err != nil {
 			return Participant{}, false, wrapAsked("leader of", e.lock.path, err)
 		}
-		leader, err := e.lookAtHead(ctx, s, members)
+		leader, err := e.lookAtHead(ctx, use, members)
 		switch {
 		case err == nil:
 			return leader.Participant, leader.Node != "", nil
@@ -112,10 +112,10 @@ func (e *election) Leader(ctx context.Context) (Participant, bool, error) {
 // lookAtHead returns the first of the members, the zero one if there is none,
 // and observe.ErrMoved if it has left meanwhile. Directories only look like members.
 func (e *election) lookAtHead(
-	ctx context.Context, s *zkconn.Conn, members []seqname.Name,
+	ctx context.Context, use *zkconn.Conn, members []seqname.Name,
 ) (reading, error) {
 	for _, m := range members {
-		head, err := lookAt(s, e.lock.queue.Path(m)).Wait(ctx)
+		head, err := lookAt(use, e.lock.queue.Path(m)).Wait(ctx)
 		switch {
 		case err == nil:
 			head.Kind, head.Holding = kindBy(m.Kind), true
@@ -136,13 +136,13 @@ func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 			yield(Participant{}, err)
 			return
 		}
-		s := zkconn.Use(e.lock.conn, e.lock.config)
-		defer s.Release()
+		use := zkconn.Use(e.lock.conn, e.lock.config)
+		defer use.Release()
 		told, last := false, reading{}
-		err := e.lock.queue.Observed().FollowHead(ctx, s, func(
+		err := e.lock.queue.Observed().FollowHead(ctx, use, func(
 			ctx context.Context, members []seqname.Name,
 		) (more bool, err error) {
-			leader, err := e.lookAtHead(ctx, s, members)
+			leader, err := e.lookAtHead(ctx, use, members)
 			if err != nil || told && leader.isSame(last) {
 				return true, err
 			}

@@ -65,62 +65,64 @@ func (e Event) Until() time.Time {
 	return e.grant.until()
 }
 
-// steps tells the observer of one lock, or of one acquisition of it: of its teller, and
-// then of its holds.
-type steps struct {
+// A reporter calls the observer of a lock with events that are complete: recipe, path and
+// id are its own. A lock has one, and each acquisition that is observed has a copy, with
+// its timing. The grant keeps it, and knows from it what lock it is of.
+type reporter struct {
 	recipe, path string
 	conn         Conn
 	observer     func(context.Context, Event) // nil: there is none
 
-	*timing // of an acquisition that is observed, which has steps of its own; else nil
+	*timing // of an acquisition that is observed; else nil
 }
 
+// A timing tells one acquisition that is observed from all others, and keeps its times.
 type timing struct {
 	id             uint64
 	began, granted time.Time
 }
 
-// acquisitions counts those that were observed, in this process.
-var acquisitions atomic.Uint64
+// lastID counts the acquisitions that were observed, in this process.
+var lastID atomic.Uint64
 
 // noteGrant takes note of the time of a grant, if there is an observer. Otherwise it does
 // not read the clock, which would show in the time that a cached lock takes.
-func (s *steps) noteGrant() {
-	if s.observer != nil {
-		s.granted = time.Now()
+func (r *reporter) noteGrant() {
+	if r.observer != nil {
+		r.granted = time.Now()
 	}
 }
 
-func (s *steps) emit(ctx context.Context, e Event) {
-	if s.observer == nil {
+func (r *reporter) report(ctx context.Context, e Event) {
+	if r.observer == nil {
 		return
 	}
-	e.Recipe, e.Path, e.ID = s.recipe, s.path, s.id
-	s.observer(ctx, e)
+	e.Recipe, e.Path, e.ID = r.recipe, r.path, r.id
+	r.observer(ctx, e)
 }
 
-// A teller tells the observer of one acquisition, until that has succeeded or failed.
+// A teller makes the events of one acquisition's wait: it was queued, and has succeeded
+// or failed. What follows a success, the grants tell.
 type teller struct {
-	call  context.Context // that of the call, which the observer receives
-	steps *steps
-	node  string // with which it stood in the queue last
+	call     context.Context // that of the call, which the observer receives
+	reporter *reporter
+	node     string // with which it stood in the queue last
 }
 
-// newTeller begins an acquisition. An observed one has a copy of its lock's steps, with
-// an id and times of its own.
-func newTeller(call context.Context, lock *steps) teller {
+// newTeller begins an acquisition of the lock that has the reporter.
+func newTeller(call context.Context, lock *reporter) teller {
 	if lock.observer == nil {
-		return teller{call: call, steps: lock}
+		return teller{call: call, reporter: lock}
 	}
 	one := *lock
-	one.timing = &timing{id: acquisitions.Add(1), began: time.Now()}
-	return teller{call: call, steps: &one}
+	one.timing = &timing{id: lastID.Add(1), began: time.Now()}
+	return teller{call: call, reporter: &one}
 }
 
 // Queued implements seqnode.Listener.
 func (t *teller) Queued(node string, ahead int) {
 	t.node = node
-	t.steps.emit(t.call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
+	t.reporter.report(t.call, Event{Kind: EventQueued, Node: node, Ahead: ahead})
 }
 
 // DataChanged implements seqnode.Listener.
@@ -128,32 +130,32 @@ func (t *teller) DataChanged([]byte) {}
 
 // failed tells how it has failed, if that is an error.
 func (t *teller) failed(err error) {
-	if t.steps.observer == nil {
+	if t.reporter.observer == nil {
 		return
 	}
 	e := Event{
-		Kind: EventFailed, Node: t.node, Elapsed: time.Since(t.steps.began),
-		Err: explained(t.steps.path, err),
+		Kind: EventFailed, Node: t.node, Elapsed: time.Since(t.reporter.began),
+		Err: explained(t.reporter.path, err),
 	}
 	if endedByBound(err) {
 		e.Kind, e.Err = EventTimedOut, nil
 	}
-	t.steps.emit(t.call, e)
+	t.reporter.report(t.call, e)
 }
 
 // acquired tells of what was acquired. If the observer panics or ends the goroutine, so
 // that the caller never returns, undo releases it.
 func (t *teller) acquired(undo func(), grants ...*grant) {
-	if t.steps.observer == nil {
+	if t.reporter.observer == nil {
 		return
 	}
-	waited := time.Since(t.steps.began)
+	waited := time.Since(t.reporter.began)
 	callOrUndo(func() {
 		for _, g := range grants {
 			g.tellAcquired(t.call, waited)
 		}
 		for _, g := range grants {
-			g.tellEnds(t.call)
+			g.openLine(t.call)
 		}
 	}, undo)
 }
@@ -172,50 +174,52 @@ func callOrUndo(f, undo func()) {
 	returned = true
 }
 
-// A line tells the observer of one hold, step by step. One goroutine has the line, and
-// also tells the steps that others add meanwhile. So none of them waits for the observer,
-// and an observer that releases the hold does not wait for itself. An observer that never
-// returns keeps the line: no more steps follow. The goroutine that acquired the hold has
-// the zero line, until it has reported EventAcquired (tellEnds).
+// A line puts the reports of one hold in order: each is a call of the observer. One
+// goroutine has the line, and also makes the reports that others add meanwhile. So none
+// of them waits for the observer, and an observer that releases the hold does not wait
+// for itself. An observer that never returns keeps the line: no more reports follow. The
+// goroutine that acquired the hold has the zero line, until it has reported EventAcquired
+// (grant.openLine).
 type line struct {
 	mu      sync.Mutex // guards what follows; not held while the observer is called
 	free    bool       // no goroutine has it
-	over    bool       // the last step waits, or was reported
-	waiting []func()   // steps, in order
+	closed  bool       // the last report waits, or was made
+	waiting []func()   // reports, in order
 }
 
-// tell tells of a step, or leaves that to the goroutine that has the line.
-func (l *line) tell(step func(), last bool) {
-	if l.join(step, last) {
+// add makes a report, or leaves that to the goroutine that has the line.
+func (l *line) add(report func(), last bool) {
+	if l.join(report, last) {
 		l.leave()
 	}
 }
 
-// join lets a step wait. The line is the caller's then if it was free.
-func (l *line) join(step func(), last bool) (mine bool) {
+// join lets a report wait. The line is the caller's then if it was free.
+func (l *line) join(report func(), last bool) (mine bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over {
+	if l.closed {
 		return false
 	}
-	l.waiting, l.over = append(l.waiting, step), last
+	l.waiting, l.closed = append(l.waiting, report), last
 	mine, l.free = l.free, false
 	return mine
 }
 
-// leave tells what waits, and leaves the line, which the caller has, to others.
+// leave makes the reports that wait, and leaves the line, which the caller has, to
+// others.
 func (l *line) leave() {
-	for step := l.next(); step != nil; step = l.next() {
-		step()
+	for report := l.next(); report != nil; report = l.next() {
+		report()
 	}
 }
 
-func (l *line) next() (step func()) {
+func (l *line) next() (report func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.free = len(l.waiting) == 0; l.free {
 		return nil
 	}
-	step, l.waiting = l.waiting[0], l.waiting[1:]
-	return step
+	report, l.waiting = l.waiting[0], l.waiting[1:]
+	return report
 }

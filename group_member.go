@@ -109,12 +109,12 @@ func (m Member) String() string {
 // group and on each member.
 func Members(ctx context.Context, conn Conn, path string) ([]Member, error) {
 	const op = "members of"
-	s, err := lookAtGroup(ctx, conn, path)
+	use, err := lookAtGroup(ctx, conn, path)
 	if err != nil {
 		return nil, refuse(op, path, err)
 	}
-	defer s.Release()
-	found, err := registration.Members(ctx, s, path)
+	defer use.Release()
+	found, err := registration.Members(ctx, use, path)
 	if err != nil {
 		return nil, wrapAsked(op, path, err)
 	}
@@ -136,13 +136,13 @@ func WatchMembers(
 ) iter.Seq2[[]Member, error] {
 	const op = "members of"
 	return func(yield func([]Member, error) bool) {
-		s, err := lookAtGroup(ctx, conn, path)
+		use, err := lookAtGroup(ctx, conn, path)
 		if err != nil {
 			yield(nil, refuse(op, path, err))
 			return
 		}
-		defer s.Release()
-		err = registration.Watch(ctx, s, path, func(now []registration.Member) bool {
+		defer use.Release()
+		err = registration.Watch(ctx, use, path, func(now []registration.Member) bool {
 			return yield(membersOf(now), nil)
 		})
 		if err != nil && ctx.Err() == nil {

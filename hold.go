@@ -33,7 +33,7 @@ type Hold struct {
 
 	// It was released, not lost, while other holds shared its grant: a later loss is
 	// theirs. Set at its release.
-	passedOn atomic.Bool
+	grantStays atomic.Bool
 
 	mu         sync.Mutex // guards what follows
 	until      int64      // Until at its release, in Unix nanoseconds; 0: not released
@@ -44,7 +44,7 @@ type Hold struct {
 type dependent struct {
 	end     func()      // may be called again
 	notLost func() bool // ends what calls end at the loss
-	joint   bool        // it is a hold, which can be lost within the release
+	isHold  bool        // which can be lost within the release
 	at      int         // in dependents, while it is there; guarded as they are
 }
 
@@ -58,10 +58,10 @@ type grant struct {
 	*joint // of several locks; nil of one
 
 	// Of one znode.
-	node  backing
-	steps *steps
-	line  line                 // of the steps that the observer receives
-	loss  atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet
+	node     backing // what it rests on
+	reporter *reporter
+	line     line                 // of what it reports
+	loss     atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet
 	// Why no hold can release it, since an election or a registration does; nil: one can.
 	unreleasable error
 }
@@ -79,7 +79,7 @@ func join(members []*Hold) *Hold {
 	all := &Hold{grant: &grant{lost: lost, joint: &joint{members, lose}}}
 	for _, m := range members {
 		all.token = max(all.token, m.token)
-		m.keep(&dependent{joint: true, end: func() {
+		m.keep(&dependent{isHold: true, end: func() {
 			if m.err() != nil {
 				_ = all.err() // makes that the loss of all
 			}
@@ -132,7 +132,7 @@ func (j *joint) err(lost context.Context) error {
 		if lost.Err() != nil {
 			break
 		}
-		if err := m.err(); err != nil && !m.passedOn.Load() {
+		if err := m.err(); err != nil && !m.grantStays.Load() {
 			j.lose(err)
 		}
 	}
@@ -165,8 +165,8 @@ type backing interface {
 	Check() error
 	Lose(cause error)
 	WatchSelf()
-	Guard() (settled func(), ok bool)
-	StartLeaving() (left func(ctx context.Context) error)
+	Guard() (unguard func(), ok bool)
+	StartLeaving() (awaitDelete func(ctx context.Context) error)
 	Withdraw()
 }
 
@@ -190,23 +190,23 @@ func backedBy(node *znode.Node, err error) (backing, error) {
 }
 
 // restOn makes g, which is new, the grant that rests on node.
-func (g *grant) restOn(node backing, steps *steps) *grant {
+func (g *grant) restOn(node backing, reporter *reporter) *grant {
 	g.token, g.lost = node.Token(), node.Lost()
-	g.node, g.steps = node, steps
-	steps.noteGrant()
+	g.node, g.reporter = node, reporter
+	reporter.noteGrant()
 	return g
 }
 
 // tellAcquired tells of what was acquired after a wait.
 func (g *grant) tellAcquired(ctx context.Context, waited time.Duration) {
-	g.steps.emit(ctx, Event{
+	g.reporter.report(ctx, Event{
 		Kind: EventAcquired, Node: g.path(), Elapsed: waited, Token: g.token, grant: g,
 	})
 }
 
-// tellEnds is called once EventAcquired was reported: it tells of a release that came
+// openLine is called once EventAcquired was reported: it tells of a release that came
 // meanwhile, and from then on of the loss.
-func (g *grant) tellEnds(ctx context.Context) {
+func (g *grant) openLine(ctx context.Context) {
 	g.line.leave() // this goroutine has had it since the grant
 	ctx = context.WithoutCancel(ctx)
 	context.AfterFunc(g.lost, func() {
@@ -216,18 +216,19 @@ func (g *grant) tellEnds(ctx context.Context) {
 
 // tellReleased tells of a release, unless a loss was reported before.
 func (g *grant) tellReleased(ctx context.Context, err error) {
-	if g.steps.observer != nil {
+	if g.reporter.observer != nil {
 		g.tellEnd(ctx, Event{Kind: EventReleased, Err: err})
 	}
 }
 
 func (g *grant) tellEnd(ctx context.Context, e Event) {
-	e.Node, e.Elapsed = g.path(), time.Since(g.steps.granted)
-	g.line.tell(func() { g.steps.emit(ctx, e) }, e.Kind == EventLost)
+	e.Node, e.Elapsed = g.path(), time.Since(g.reporter.granted)
+	g.line.add(func() { g.reporter.report(ctx, e) }, e.Kind == EventLost)
 }
 
-// tellLeft tells how the release has ended, and returns that.
-func (g *grant) tellLeft(ctx context.Context, err error) error {
+// tellOutcome tells how the release has ended, by the error of the delete, and returns
+// what the caller gets.
+func (g *grant) tellOutcome(ctx context.Context, err error) error {
 	switch loss := g.err(); {
 	case err == nil && loss == nil:
 		g.tellReleased(ctx, nil)
@@ -257,7 +258,7 @@ func (h *Hold) end() (_ leaving, ok bool) {
 		h.book.mu.Unlock()
 	}
 	if !ok || !h.markEnded(last) {
-		return leaving{path: h.lastLeaf().steps.path, err: errReleased}, false
+		return leaving{path: h.lastLeaf().reporter.path, err: errReleased}, false
 	}
 	// Before the znode is deleted: work under a ctx of Context is to stop before another
 	// owner can begin. If code behind these ctxs panics, the znode is deleted all the
@@ -272,9 +273,9 @@ func (h *Hold) startLeaving(last bool) leaving {
 	if h.joint != nil {
 		return endAll(h.members)
 	}
-	path := h.steps.path
+	path := h.reporter.path
 	switch loss := h.err(); {
-	case h.passedOn.Load(): // the lock stays held
+	case h.grantStays.Load(): // the lock stays held
 		return leaving{}
 	case loss != nil && last:
 		h.node.Withdraw() // the znode of a lost one may be there still
@@ -282,7 +283,7 @@ func (h *Hold) startLeaving(last bool) leaving {
 	case loss != nil:
 		return leaving{path: path, err: loss}
 	}
-	return leaving{path: path, grant: h.grant, left: h.node.StartLeaving()}
+	return leaving{path: path, grant: h.grant, awaitDelete: h.node.StartLeaving()}
 }
 
 // markEnded marks h as ended, once. last: no other hold shares its grant.
@@ -292,7 +293,7 @@ func (h *Hold) markEnded(last bool) (first bool) {
 	defer h.mu.Unlock()
 	if first = h.until == 0; first {
 		h.until = until.UnixNano()
-		h.passedOn.Store(!last && h.err() == nil)
+		h.grantStays.Store(!last && h.err() == nil)
 	}
 	return first
 }
@@ -311,7 +312,7 @@ func (h *Hold) keep(d *dependent) {
 
 // endNow ends a dependent of h, which has ended.
 func (h *Hold) endNow(d *dependent) {
-	if !d.joint || h.passedOn.Load() {
+	if !d.isHold || h.grantStays.Load() {
 		d.notLost() // else what keeps the grant would keep it
 	}
 	d.end()
@@ -382,7 +383,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	case ctx == nil:
 		return fmt.Errorf("recipes: release a hold: %w", errNilCtx)
 	case h.unreleasable != nil:
-		return wrap("release", h.steps.path, h.unreleasable)
+		return wrap("release", h.reporter.path, h.unreleasable)
 	}
 	l, _ := h.end()
 	return l.finish(ctx, nil)
@@ -422,16 +423,16 @@ func (h *Hold) FencingToken() int64 {
 // further: a suspended process or machine notices just after resuming.
 func (h *Hold) Lost() <-chan struct{} {
 	if h.isZero() {
-		return over.Done()
+		return alwaysLost
 	}
 	return h.lost.Done()
 }
 
-// over is done: nothing depends on the zero Hold.
-var over = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
+// alwaysLost is closed: nothing depends on the zero Hold.
+var alwaysLost = func() <-chan struct{} {
+	closed := make(chan struct{})
+	close(closed)
+	return closed
 }()
 
 // Err returns nil while no loss is known, then why, and always the same; that matches
@@ -531,7 +532,7 @@ func (h *Hold) CheckOp() *zk.CheckVersionRequest {
 	}
 	g := h.lastLeaf()
 	op := &zk.CheckVersionRequest{
-		Path: serverPath(g.steps.conn, g.path()), Version: g.node.Version(),
+		Path: serverPath(g.reporter.conn, g.path()), Version: g.node.Version(),
 	}
 	if errors.Is(h.Err(), ErrHoldExpired) || op.Version >= 0 && h.Err() != nil {
 		op.Version = noVersion

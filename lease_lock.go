@@ -13,7 +13,7 @@ type leaseLock struct {
 	alone     bool // there is no room for two grants at a time
 
 	book          // whose records are in the order of their grants
-	granted int64 // the greatest token so far: what has a lower one was passed on
+	granted int64 // the greatest token so far: what has a lower one was granted again
 }
 
 // AsLock returns n leases of the semaphore as a lock, for Do, Acquire and multi locks.
@@ -49,7 +49,7 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 	of := m.begin(a.caller)
 	defer m.stopWaiting(of)
 	_, err = m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(leases []*Hold) *Hold {
-		hold = m.enter(of, leases)
+		hold = m.record(of, leases)
 		return hold
 	})
 	if err != nil {
@@ -68,12 +68,12 @@ func (m *leaseLock) begin(c caller) *stay {
 func (m *leaseLock) stopWaiting(of *stay) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.leftLocked(of)
+	m.dropLocked(of)
 }
 
-// enter records what was acquired, before anybody else has it: a lease alone, or several
-// as one.
-func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
+// record makes the record of what was acquired, before anybody else has it: of a lease,
+// or of several as one.
+func (m *leaseLock) record(of *stay, leases []*Hold) *Hold {
 	h := leases[0]
 	if len(leases) > 1 {
 		h = join(leases)
@@ -81,7 +81,7 @@ func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 	h.book, h.stay = &m.book, of
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// One that was lost before it came here may have been passed on already.
+	// One that was lost before it came here may have been granted again already.
 	at, _ := slices.BinarySearchFunc(m.held, h, func(a, b *Hold) int {
 		return cmp.Compare(a.token, b.token)
 	})
@@ -93,8 +93,8 @@ func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 
 // youngest implements core: for any caller that has acquired nothing it is what the value
 // holds, as in Curator. That was granted last of what is held, or the very last if
-// nothing is. Once passed on, a lost one is its owner's alone, and where there is no room
-// for two all that were passed on are lost.
+// nothing is. Once granted again, a lost one is its owner's alone, and where there is no
+// room for two all that were granted again are lost.
 func (m *leaseLock) youngest(c caller) *Hold {
 	who, by := m.lockFor(&c)
 	defer m.unlock(by)

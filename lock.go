@@ -65,6 +65,31 @@ type core interface {
 	all() []*Hold
 }
 
+// An acquisition is one call that acquires: of Do, of Acquire, or of a lock's own method.
+type acquisition struct {
+	caller                 // who acquires: book.lockFor finds the owner
+	bound                  // for how long, and whether it waits at all (within, single)
+	ctx    context.Context // of the call
+	given  *[]leaving      // what multi locks got and could not keep; nil: there is none
+	op     string          // for the error; "": the caller completes that
+}
+
+// newAcquisition returns that of a lock's own method.
+func newAcquisition(ctx context.Context, b bound) acquisition {
+	return acquisition{caller: callerOf(ctx), bound: b, ctx: ctx, op: "acquire"}
+}
+
+// A leaving is a release that has begun: its requests are under way, and finish waits for
+// the answers.
+type leaving struct {
+	path  string // of the lock, for the error; "": it has that already
+	err   error  // of what was not held any more
+	grant *grant // what is released; nil: nothing, or parts
+	// waits for the answer; set with grant
+	awaitDelete func(ctx context.Context) error
+	parts       []leaving // in the order in which they were acquired
+}
+
 // What the exported methods of these names do, for all locks alike.
 
 func acquireTimeout(
@@ -132,31 +157,6 @@ func checkLock(what string, lock InterProcessLock) (err error) {
 	return nil
 }
 
-// An acquisition is one call that acquires: of Do, of Acquire, or of a lock's own method.
-type acquisition struct {
-	caller                 // who acquires: book.lockFor finds the owner
-	bound                  // for how long, and whether it waits at all (within, once)
-	ctx    context.Context // of the call
-	given  *[]leaving      // what multi locks got and could not keep; nil: there is none
-	op     string          // for the error; "": the caller completes that
-}
-
-// newAcquisition returns that of a lock's own method.
-func newAcquisition(ctx context.Context, b bound) acquisition {
-	return acquisition{caller: callerOf(ctx), bound: b, ctx: ctx, op: "acquire"}
-}
-
-// A leaving is a release that has begun: its requests are under way, and finish waits for
-// the answers.
-type leaving struct {
-	path  string // of the lock, for the error; "": it has that already
-	err   error  // of what was not held any more
-	grant *grant // what is released; nil: nothing, or parts
-	// waits for the answer to the delete; set with grant
-	left  func(ctx context.Context) error
-	parts []leaving // in the order in which they were acquired
-}
-
 // endAll ends holds, the last one first. Where that panics, or ends the goroutine, as a
 // log handler can, the others are ended all the same.
 func endAll(holds []*Hold) leaving {
@@ -201,8 +201,8 @@ func (l leaving) wait(ctx context.Context) []error {
 		return l.waitEach(ctx)
 	}
 	err := l.err
-	if l.left != nil {
-		err = l.grant.tellLeft(ctx, l.left(ctx))
+	if l.awaitDelete != nil {
+		err = l.grant.tellOutcome(ctx, l.awaitDelete(ctx))
 	}
 	switch {
 	case err == nil:

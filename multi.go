@@ -104,7 +104,7 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	if _, err := eachOp(ops, asGiven); err != nil {
 		return nil, err
 	}
-	settled, err := guardAll(grants)
+	unguard, err := guardAll(grants)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 		return r.Error != nil
 	})
 	if err == nil || failed >= 0 || outcome.NotDone(err) {
-		settled()
+		unguard()
 	}
 	switch {
 	case err == nil:
@@ -143,9 +143,9 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 
 // connOf returns the one connection of all grants.
 func connOf(grants []*grant) (Conn, error) {
-	conn := grants[0].steps.conn
+	conn := grants[0].reporter.conn
 	for _, held := range grants {
-		if held.steps.conn != conn {
+		if held.reporter.conn != conn {
 			return nil, errors.New(
 				"the members of the multi lock are on several connections",
 			)
@@ -155,12 +155,12 @@ func connOf(grants []*grant) (Conn, error) {
 }
 
 // guardAll lets nobody have a lock of grants, on whose znodes a transaction depends,
-// before its outcome is settled or those znodes are gone: an owner of this process would
+// before its outcome is known or those znodes are gone: an owner of this process would
 // not wait for that. Where the outcome stays unknown the request may still be on its way
 // to the leader.
-func guardAll(grants []*grant) (settled func(), err error) {
+func guardAll(grants []*grant) (unguard func(), err error) {
 	var each []func()
-	settled = func() {
+	unguard = func() {
 		for _, f := range each {
 			f()
 		}
@@ -168,16 +168,16 @@ func guardAll(grants []*grant) (settled func(), err error) {
 	for _, held := range grants {
 		one, ok := held.node.Guard()
 		if !ok {
-			settled()
+			unguard()
 			return nil, held.heldNow()
 		}
 		each = append(each, one)
 		if err := held.heldNow(); err != nil {
-			settled()
+			unguard()
 			return nil, err
 		}
 	}
-	return settled, nil
+	return unguard, nil
 }
 
 // heldNow tells why what one znode stood for is not held any more, as far as this

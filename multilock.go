@@ -176,8 +176,8 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 // startOver waits before the members are acquired again, one of which, ended, was lost. A
 // single attempt has its second for that.
 func (a acquisition) startOver(ended *Hold, after time.Duration) error {
-	if a.once && time.Until(a.until) <= 0 {
-		path := ended.each()[0].steps.path
+	if a.single && time.Until(a.until) <= 0 {
+		path := ended.each()[0].reporter.path
 		return fmt.Errorf("%w: a member was lost while the others were tried",
 			&BusyError{Path: path})
 	}

@@ -54,7 +54,7 @@ type settings struct {
 	sessionTimeout time.Duration // 0: unknown
 	serverTick     time.Duration // 0: unknown
 	observer       func(context.Context, Event)
-	keep           *lockcache.Policy // nil: no place is kept
+	caching        *lockcache.Policy // nil: no queue entry is cached
 	lossMargin     time.Duration
 	maxHold        time.Duration // 0: no limit
 	names          []string      // of others' znodes, see WithNames
@@ -250,7 +250,7 @@ func WithCaching(idle time.Duration, passes int) Option {
 			return fmt.Errorf("WithCaching: passes: %d is less than 1", passes)
 		}
 		s.ofLocks = append(s.ofLocks, "WithCaching")
-		s.keep = &lockcache.Policy{Idle: idle, MaxHandovers: passes}
+		s.caching = &lockcache.Policy{Idle: idle, MaxHandovers: passes}
 		return nil
 	})
 }
@@ -432,7 +432,7 @@ func (s *settings) spec(dir, kind string) znode.Spec {
 		Terms: znode.Terms{LossMargin: s.lossMargin, MaxHold: s.maxHold},
 	}
 	if s.exposure != nil {
-		spec.Joined = func(on *zkconn.Conn) { s.exposure.joined(on, dir) }
+		spec.Joined = func(use *zkconn.Conn) { s.exposure.joined(use, dir) }
 	}
 	return spec
 }

@@ -31,9 +31,9 @@ func aNewOwner() owner { return owner{identity: identities.Add(1)} }
 // A stay is the time for which an owner goes on to acquire a lock, or to have something
 // of it that was not released, lost or not. If the owner comes back, that is another.
 type stay struct {
-	who  owner
-	book *book
-	over atomic.Bool // set with the mutex of the lock's book held
+	who   owner
+	book  *book
+	ended atomic.Bool // set with the mutex of the lock's book held
 
 	// Guarded by that mutex.
 	owned [2]*ownership // of a reentrant lock, by side; nil: nothing
@@ -56,7 +56,7 @@ func (b *book) all() []*Hold {
 }
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
-// already, or a new one, at memory. That has one thing more, until leftLocked is called.
+// already, or a new one, at memory. That has one thing more, until dropLocked is called.
 // If a naming (by) named the caller, it is to do so at the release, too.
 func (b *book) beginLocked(who owner, by *naming, memory *stay) *stay {
 	here := b.stays[who]
@@ -70,10 +70,10 @@ func (b *book) beginLocked(who owner, by *naming, memory *stay) *stay {
 	return here
 }
 
-// leftLocked takes one thing off a stay, and ends it if that was the last.
-func (b *book) leftLocked(of *stay) {
+// dropLocked takes one thing off a stay, and ends it if that was the last.
+func (b *book) dropLocked(of *stay) {
 	if of.n--; of.n == 0 {
-		of.over.Store(true)
+		of.ended.Store(true)
 		delete(b.stays, of.who)
 	}
 }
@@ -94,7 +94,7 @@ func (b *book) takeLocked(h *Hold) (last, ok bool) {
 		}
 	}
 	if last && ok {
-		b.leftLocked(h.stay)
+		b.dropLocked(h.stay)
 	}
 	return last, ok
 }
@@ -135,7 +135,7 @@ func (n *naming) lockAt(b *book) bool {
 	n.mu.Lock()
 	if n.at[b] != nil {
 		for _, of := range n.at {
-			if !of.over.Load() {
+			if !of.ended.Load() {
 				return true
 			}
 		}

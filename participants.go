@@ -72,9 +72,9 @@ func (r *reentrant) ParticipantNodes(ctx context.Context) ([]string, error) {
 func participantNodes(
 	ctx context.Context, conn Conn, config zkconn.Config, queue *seqnode.Queue,
 ) ([]string, error) {
-	s := zkconn.Use(conn, config)
-	defer s.Release()
-	members, err := queue.Observed().Members(ctx, s)
+	use := zkconn.Use(conn, config)
+	defer use.Release()
+	members, err := queue.Observed().Members(ctx, use)
 	if err != nil {
 		return nil, wrapAsked("participants of", queue.Dir, err)
 	}
@@ -93,13 +93,13 @@ func (r *reentrant) Participants(ctx context.Context) ([]Participant, error) {
 	if err := usable("participants of", r.where(), ctx); err != nil {
 		return nil, err
 	}
-	s := zkconn.Use(r.conn, r.config)
-	defer s.Release()
-	members, err := r.queue.Observed().Members(ctx, s)
+	use := zkconn.Use(r.conn, r.config)
+	defer use.Release()
+	members, err := r.queue.Observed().Members(ctx, use)
 	if err != nil {
 		return nil, wrapAsked("participants of", r.path, err)
 	}
-	seen, err := readAll(ctx, s, r.queue.Observed(), members, r.queue.Excludes, nil)
+	seen, err := readAll(ctx, use, r.queue.Observed(), members, r.queue.Excludes, nil)
 	if err != nil {
 		return nil, wrapAsked("participants of", r.path, err)
 	}
@@ -127,7 +127,7 @@ const looksAtOnce = 32
 // who holds. It reads those that are not among the known. Those that leave meanwhile are
 // left out, and so are directories.
 func readAll(
-	ctx context.Context, s *zkconn.Conn, q observe.Queue, members []seqname.Name,
+	ctx context.Context, use *zkconn.Conn, q observe.Queue, members []seqname.Name,
 	rule order.Excludes, known []reading,
 ) (all []reading, err error) {
 	seen := make(map[string]reading, len(members))
@@ -140,7 +140,7 @@ func readAll(
 		if i < len(members) {
 			node := q.Path(members[i])
 			if _, ok := seen[node]; !ok {
-				reads[i] = lookAt(s, node)
+				reads[i] = lookAt(use, node)
 			}
 		}
 		at := i - looksAtOnce + 1
@@ -169,9 +169,9 @@ func readAll(
 // errDirectory says that what looks like a member is none.
 var errDirectory = errors.New("it has, or has had, children")
 
-func lookAt(s *zkconn.Conn, node string) *calls.Pending[reading] {
-	return calls.Start(s, func() (reading, error) {
-		data, stat, err := s.Read(node)
+func lookAt(use *zkconn.Conn, node string) *calls.Pending[reading] {
+	return calls.Start(use, func() (reading, error) {
+		data, stat, err := use.Read(node)
 		switch {
 		case errors.Is(err, zk.ErrNoAuth):
 			return reading{Participant: Participant{Node: node}}, nil
@@ -209,14 +209,14 @@ func (r *reentrant) WatchParticipants(
 			yield(nil, err)
 			return
 		}
-		s := zkconn.Use(r.conn, r.config)
-		defer s.Release()
+		use := zkconn.Use(r.conn, r.config)
+		defer use.Release()
 		told, last := false, []reading(nil)
-		err := r.queue.Observed().Follow(ctx, s, func(
+		err := r.queue.Observed().Follow(ctx, use, func(
 			ctx context.Context, members []seqname.Name,
 		) (more bool, err error) {
 			now, err := readAll(
-				ctx, s, r.queue.Observed(), members, r.queue.Excludes, last)
+				ctx, use, r.queue.Observed(), members, r.queue.Excludes, last)
 			if err != nil || told && slices.EqualFunc(now, last, reading.isSame) {
 				return true, err
 			}
@@ -243,11 +243,11 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 	if err != nil {
 		return nil, refuse(op, path, err)
 	}
-	s := zkconn.Use(conn, settings.sessionConfig(conn))
-	defer s.Release()
+	use := zkconn.Use(conn, settings.sessionConfig(conn))
+	defer use.Release()
 	var in [3][]reading
 	for i, sub := range []string{"", leasesDir, locksDir} {
-		if in[i], err = inspectDir(ctx, s, path, sub); err != nil {
+		if in[i], err = inspectDir(ctx, use, path, sub); err != nil {
 			return nil, wrapAsked(op, path, err)
 		}
 	}
@@ -258,14 +258,14 @@ func Inspect(ctx context.Context, conn Conn, path string) ([]Participant, error)
 // inspectDir looks at the participants in a lock's directory, "", or in one of a
 // semaphore's.
 func inspectDir(
-	ctx context.Context, s *zkconn.Conn, path, sub string,
+	ctx context.Context, use *zkconn.Conn, path, sub string,
 ) ([]reading, error) {
 	q := observe.Queue{Dir: zkpath.Join(path, sub), Kinds: observe.Names(sub)}
-	members, err := q.Members(ctx, s)
+	members, err := q.Members(ctx, use)
 	if err != nil {
 		return nil, err
 	}
-	return readAll(ctx, s, q, members, observe.Excludes, nil)
+	return readAll(ctx, use, q, members, observe.Excludes, nil)
 }
 
 // judgeSemaphore corrects what no rule of one directory tells.

@@ -30,7 +30,7 @@ type PersistentNode struct {
 	path     string
 	settings settings
 	keeper   *registration.Keeper
-	steps    *steps
+	reporter *reporter
 	teller   teller // of the keeper's goroutine
 
 	mu     sync.Mutex // guards what follows
@@ -66,7 +66,7 @@ func newPersistentNode(
 		return nil, err
 	}
 	n := &PersistentNode{conn: conn, path: path, settings: s}
-	n.steps = &steps{
+	n.reporter = &reporter{
 		recipe: "persistent node", path: path, conn: conn, observer: s.observer,
 	}
 	dir, name := zkpath.Split(path)
@@ -182,16 +182,16 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if removal.Left != nil {
-		l := leaving{grant: n.hold.grant, left: removal.Left}
+	if removal.AwaitDelete != nil {
+		l := leaving{grant: n.hold.grant, awaitDelete: removal.AwaitDelete}
 		if err := l.finish(within, nil); err != nil {
 			return err
 		}
 	}
-	if removal.Removed == nil {
+	if removal.AwaitFormer == nil {
 		return nil
 	}
-	err = removal.Removed(within)
+	err = removal.AwaitFormer(within)
 	switch {
 	case errors.Is(err, outcome.ErrClosed): // the session takes the znode along
 		return nil
@@ -206,7 +206,7 @@ func (n *PersistentNode) close(ctx context.Context) error {
 // [registration.Owner].
 type registrar struct{ *PersistentNode }
 
-func (r registrar) Obtaining() { r.teller = newTeller(context.Background(), r.steps) }
+func (r registrar) Obtaining() { r.teller = newTeller(context.Background(), r.reporter) }
 
 func (r registrar) IsTaken() { r.tell(func() { r.teller.Queued("", 1) }) }
 
@@ -215,7 +215,7 @@ func (r registrar) Failed(err error) { r.tell(func() { r.teller.failed(err) }) }
 // tell calls the observer. Where that panics, or ends the goroutine, the znode is kept
 // all the same.
 func (r registrar) tell(f func()) {
-	if r.steps.observer == nil {
+	if r.reporter.observer == nil {
 		return
 	}
 	if err := usercode.Contain("the observer", f); err != nil {
@@ -226,7 +226,7 @@ func (r registrar) tell(f func()) {
 
 // Held makes the Hold behind a znode.
 func (r registrar) Held(node *znode.Node) {
-	g := new(grant).restOn(ownZnode{node}, r.teller.steps)
+	g := new(grant).restOn(ownZnode{node}, r.teller.reporter)
 	g.unreleasable = errKept
 	r.mu.Lock()
 	r.hold = &Hold{grant: g} // nobody gets it if the PersistentNode is closed by now

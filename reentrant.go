@@ -22,9 +22,9 @@ type reentrant struct {
 	conn      Conn
 	path      string
 	config    zkconn.Config
-	steps     *steps
+	reporter  *reporter
 	queue     *seqnode.Queue
-	keep      *lockcache.Policy // how its queue entry is cached; nil: it is not
+	caching   *lockcache.Policy // how its queue entry is cached; nil: it is not
 	revocable chan struct{}     // closed by the first MakeRevocable
 
 	book     *book
@@ -64,10 +64,10 @@ func newReentrant(
 ) *reentrant {
 	return &reentrant{
 		conn: conn, path: queue.Dir, config: s.sessionConfig(conn),
-		steps: &steps{
+		reporter: &reporter{
 			recipe: recipe, path: queue.Dir, conn: conn, observer: s.lockObserver(),
 		},
-		queue: queue, keep: s.keep,
+		queue: queue, caching: s.caching,
 		revocable: make(chan struct{}), book: &book{stays: map[owner]*stay{}},
 	}
 }
@@ -136,7 +136,7 @@ func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership
 		switch {
 		case settled == nil:
 			return hold, o, err
-		case a.once:
+		case a.single:
 			return nil, nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
 		case o.isObserving():
 			return nil, nil, errObserving
@@ -172,14 +172,14 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 		return nil
 	default:
 	}
-	asked, s := time.Now(), zkconn.Use(r.conn, r.config)
-	defer s.Release()
-	defer wait.AskBeforeEnd(ctx, s)()
+	asked, use := time.Now(), zkconn.Use(r.conn, r.config)
+	defer use.Release()
+	defer wait.AskBeforeEnd(ctx, use)()
 	select {
 	case <-settled:
 		return nil
 	case <-ctx.Done():
-		return wait.Explain(s, outcome.Cancelled(ctx), elsewhere, asked)
+		return wait.Explain(use, outcome.Cancelled(ctx), elsewhere, asked)
 	}
 }
 
@@ -222,7 +222,7 @@ func (o *ownership) recordLocked(h *Hold) *Hold {
 // Queued implements seqnode.Listener. It notes which goroutine the observer runs on: an
 // Acquire by the same owner from there would wait for itself, and fails instead (claim).
 func (o *ownership) Queued(node string, ahead int) {
-	if o.lock.steps.observer == nil {
+	if o.lock.reporter.observer == nil {
 		return
 	}
 	o.observing.Store(goroutineID())
@@ -238,24 +238,24 @@ func (r *reentrant) enter(
 	var on backing // nil: there is an error, or a panic
 	defer func() { hold = r.settle(o, on) }()
 	call := a.ctx
-	if a.self.identity != 0 && r.steps.observer != nil {
+	if a.self.identity != 0 && r.reporter.observer != nil {
 		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
 		// it: if the observer acquires the lock, it does so as that owner.
 		call = withStays(call, o.stay)
 	}
-	o.teller = newTeller(call, r.steps)
-	on, err = r.back(ctx, o.stay.who, seqnode.Request{
-		SingleAttempt: a.once, WatchSelf: r.revocable, Listener: o,
+	o.teller = newTeller(call, r.reporter)
+	on, err = r.obtain(ctx, o.stay.who, seqnode.Request{
+		SingleAttempt: a.single, WatchSelf: r.revocable, Listener: o,
 	})
 	return nil, err
 }
 
-// back gets an owner what a hold rests on: by a new entry in the queue as a rule.
-func (r *reentrant) back(
+// obtain gets an owner what a hold rests on: by a new entry in the queue as a rule.
+func (r *reentrant) obtain(
 	ctx context.Context, who owner, req seqnode.Request,
 ) (backing, error) {
-	s := zkconn.Use(r.conn, r.config)
-	defer s.Release()
+	use := zkconn.Use(r.conn, r.config)
+	defer use.Release()
 	if r.reader != nil && r.reader.held(who) != nil {
 		return nil, ErrUpgrade // it would wait for its own read lock
 	}
@@ -263,12 +263,12 @@ func (r *reentrant) back(
 		return nil, errObserving
 	}
 	if writer := r.writerOf(who); writer != nil {
-		return backedBy(r.queue.EnterUnder(ctx, s, writer, req))
+		return backedBy(r.queue.EnterUnder(ctx, use, writer, req))
 	}
-	if r.keep == nil {
-		return backedBy(r.queue.Enter(ctx, s, req))
+	if r.caching == nil {
+		return backedBy(r.queue.Enter(ctx, use, req))
 	}
-	share, err := lockcache.Enter(ctx, s, r.queue, *r.keep, req)
+	share, err := lockcache.Enter(ctx, use, r.queue, *r.caching, req)
 	if err != nil {
 		return nil, err
 	}
@@ -294,9 +294,9 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	defer r.book.mu.Unlock()
 	if on == nil {
 		o.stay.owned[r.side] = nil
-		r.book.leftLocked(o.stay)
+		r.book.dropLocked(o.stay)
 	} else {
-		o.grant = o.made.grant.restOn(on, o.teller.steps)
+		o.grant = o.made.grant.restOn(on, o.teller.reporter)
 		o.records = o.made.holds[:0]
 		hold = o.recordLocked(&o.made.hold)
 		r.watchLocked(o)

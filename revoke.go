@@ -36,11 +36,11 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 		return wrap(op, nodePath, errNoMember)
 	}
 	settings, _ := newSettings(nil)
-	s := zkconn.Use(conn, settings.sessionConfig(conn))
-	defer s.Release()
-	err = s.Retry(ctx, func() error {
-		_, err := calls.Call(ctx, s, func() (*zk.Stat, error) {
-			return s.Set(nodePath, []byte(revokeMessage), -1)
+	use := zkconn.Use(conn, settings.sessionConfig(conn))
+	defer use.Release()
+	err = use.Retry(ctx, func() error {
+		_, err := calls.Call(ctx, use, func() (*zk.Stat, error) {
+			return use.Set(nodePath, []byte(revokeMessage), -1)
 		})
 		return err
 	})

@@ -29,11 +29,11 @@ const (
 // callers cannot starve each other (in Curator they can). A lease belongs to no owner:
 // any caller that has it may release it. All values should agree on the maximum.
 type InterProcessSemaphoreV2 struct {
-	conn   Conn
-	path   string
-	config zkconn.Config
-	steps  *steps
-	most   int // the maximum; 0 if it is shared
+	conn     Conn
+	path     string
+	config   zkconn.Config
+	reporter *reporter
+	most     int // the maximum; 0 if it is shared
 	// maximum returns it in both cases: fixedMaximum or sharedMaximum.
 	maximum leases.Maximum
 	gate    *seqnode.Queue // the process at its head may wait for room among the leases
@@ -82,7 +82,7 @@ func newSemaphore(
 		return nil, err
 	}
 	switch {
-	case settings.keep != nil:
+	case settings.caching != nil:
 		return nil, errors.New("WithCaching: semaphores do not cache queue entries")
 	case len(settings.names) > 0:
 		return nil, errors.New("WithNames: semaphores count only their own leases")
@@ -98,7 +98,7 @@ func newSemaphore(
 	gate.LossMargin, gate.MaxHold = 0, 0
 	return &InterProcessSemaphoreV2{
 		conn: conn, path: path, config: settings.sessionConfig(conn),
-		steps: &steps{
+		reporter: &reporter{
 			recipe: "semaphore", path: path, conn: conn,
 			observer: settings.lockObserver(),
 		},
@@ -170,24 +170,24 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 	case s.most > 0 && n > s.most:
 		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
 	}
-	a := newTeller(call, s.steps)
-	nodes, err := s.enter(ctx, n, b.once, &a)
+	t := newTeller(call, s.reporter)
+	nodes, err := s.enter(ctx, n, b.single, &t)
 	if err != nil {
-		a.failed(err)
+		t.failed(err)
 		return nil, err
 	}
-	return s.grant(&a, nodes, together), nil
+	return s.grant(&t, nodes, together), nil
 }
 
 // grant makes leases of znodes that are held. If the observer panics or ends the
 // goroutine, all are released.
 func (s *InterProcessSemaphoreV2) grant(
-	a *teller, nodes []*znode.Node, together func(leases []*Hold) *Hold,
+	t *teller, nodes []*znode.Node, together func(leases []*Hold) *Hold,
 ) []*Lease {
 	leases, holds := make([]*Lease, len(nodes)), make([]*Hold, len(nodes))
 	grants := make([]*grant, len(nodes))
 	for i, node := range nodes {
-		grants[i] = new(grant).restOn(ownZnode{node}, a.steps)
+		grants[i] = new(grant).restOn(ownZnode{node}, t.reporter)
 		holds[i] = &Hold{grant: grants[i]}
 		leases[i] = &Lease{sem: s, hold: holds[i]}
 	}
@@ -195,7 +195,7 @@ func (s *InterProcessSemaphoreV2) grant(
 	if together != nil {
 		all = []*Hold{together(holds)}
 	}
-	a.acquired(func() { endAll(all) }, grants...)
+	t.acquired(func() { endAll(all) }, grants...)
 	return leases
 }
 
@@ -206,15 +206,15 @@ const gateWithin = 100 * time.Millisecond
 
 // enter goes through the gate and returns the leases' znodes, which are held.
 func (s *InterProcessSemaphoreV2) enter(
-	ctx context.Context, n int, try bool, a *teller,
+	ctx context.Context, n int, single bool, t *teller,
 ) ([]*znode.Node, error) {
-	conn := zkconn.Use(s.conn, s.config)
-	defer conn.Release()
-	if err := conn.CheckMargin(s.leases.LossMargin); err != nil {
+	use := zkconn.Use(s.conn, s.config)
+	defer use.Release()
+	if err := use.CheckMargin(s.leases.LossMargin); err != nil {
 		return nil, err
 	}
-	atGate := seqnode.Request{Listener: a}
-	if try {
+	atGate := seqnode.Request{Listener: t}
+	if single {
 		atGate.StallTimeout = gateWithin
 	}
 	var backoff zkconn.Backoff
@@ -222,17 +222,17 @@ func (s *InterProcessSemaphoreV2) enter(
 		// While a shared maximum is below n, several leases wait here, without a znode.
 		// One lease waits among the others, even while the maximum is 0.
 		if s.most == 0 && n > 1 {
-			if err := s.maximum.Await(ctx, conn, n, try); err != nil {
+			if err := s.maximum.Await(ctx, use, n, single); err != nil {
 				return nil, err
 			}
 		}
-		gate, err := s.gate.Enter(ctx, conn, atGate)
+		gate, err := s.gate.Enter(ctx, use, atGate)
 		if err != nil {
 			return nil, err
 		}
 		var nodes []*znode.Node
 		znode.OrWithdraw([]*znode.Node{gate}, func() {
-			nodes, err = s.enterLeases(ctx, conn, gate, n, try)
+			nodes, err = s.enterLeases(ctx, use, gate, n, single)
 		})
 		// ErrGone: the gate or a lease was lost, so start over. This very value: the
 		// cause of ctx can be that another lock's znode is gone.
@@ -240,8 +240,8 @@ func (s *InterProcessSemaphoreV2) enter(
 			return nodes, err
 		}
 		asked := time.Now()
-		if err := conn.Pause(ctx, backoff.Next()); err != nil {
-			return nil, wait.Explain(conn, err, wait.Place{}, asked)
+		if err := use.Pause(ctx, backoff.Next()); err != nil {
+			return nil, wait.Explain(use, err, wait.Place{}, asked)
 		}
 	}
 }
@@ -249,16 +249,16 @@ func (s *InterProcessSemaphoreV2) enter(
 // enterLeases gets the leases' znodes, from the gate. The only lease needs no count: it
 // is granted once nobody is ahead; see package leases.
 func (s *InterProcessSemaphoreV2) enterLeases(
-	ctx context.Context, conn *zkconn.Conn, gate *znode.Node, n int, try bool,
+	ctx context.Context, use *zkconn.Conn, gate *znode.Node, n int, single bool,
 ) ([]*znode.Node, error) {
 	if s.most == 1 {
 		node, err := s.leases.EnterThrough(
-			ctx, conn, gate, seqnode.Request{SingleAttempt: try})
+			ctx, use, gate, seqnode.Request{SingleAttempt: single})
 		return []*znode.Node{node}, err
 	}
-	return leases.Enter(ctx, conn, leases.Request{
+	return leases.Enter(ctx, use, leases.Request{
 		Spec: &s.leases.Spec, Queue: s.leases.Observed(), Gate: gate, N: n,
-		Maximum: s.maximum, SingleAttempt: try,
+		Maximum: s.maximum, SingleAttempt: single,
 	})
 }
 
@@ -311,11 +311,11 @@ func (l *Lease) Release(ctx context.Context) error {
 
 // release begins to release the lease, if that was not done before.
 func (l *Lease) release() leaving {
-	left, ok := l.hold.end()
+	begun, ok := l.hold.end()
 	if !ok {
 		return leaving{}
 	}
-	return left
+	return begun
 }
 
 // where is the semaphore's path, "" of a nil or zero value.
@@ -331,10 +331,10 @@ func (l *Lease) Data(ctx context.Context) ([]byte, error) {
 	if err := usable("data of a lease", l.where(), ctx); err != nil {
 		return nil, err
 	}
-	s := zkconn.Use(l.sem.conn, l.sem.config)
-	defer s.Release()
-	data, err := calls.Call(ctx, s, func() ([]byte, error) {
-		data, _, err := s.Get(l.hold.path())
+	use := zkconn.Use(l.sem.conn, l.sem.config)
+	defer use.Release()
+	data, err := calls.Call(ctx, use, func() ([]byte, error) {
+		data, _, err := use.Get(l.hold.path())
 		return data, err
 	})
 	return data, wrapAsked("data of", l.hold.path(), err)

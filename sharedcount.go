@@ -39,17 +39,17 @@ func sharedMaximum(conn Conn, config zkconn.Config, path string) leases.Maximum 
 	return func(
 		ctx context.Context, watch bool,
 	) (most int, changed <-chan zk.Event, err error) {
-		s := zkconn.Use(conn, config)
-		defer s.Release()
+		use := zkconn.Use(conn, config)
+		defer use.Release()
 		for missing := time.Now(); ; {
-			most, changed, err = readMaximum(ctx, s, path, watch)
+			most, changed, err = readMaximum(ctx, use, path, watch)
 			switch {
 			case err == nil:
 				return most, changed, nil
 			case !watch || !isMissing(err) || time.Since(missing) >= countIsBackWithin:
 				return 0, nil, badCount(path, err)
 			}
-			if err := s.Pause(ctx, lookForCount); err != nil {
+			if err := use.Pause(ctx, lookForCount); err != nil {
 				return 0, nil, err
 			}
 		}
@@ -57,18 +57,18 @@ func sharedMaximum(conn Conn, config zkconn.Config, path string) leases.Maximum 
 }
 
 func readMaximum(
-	ctx context.Context, s *zkconn.Conn, path string, watch bool,
+	ctx context.Context, use *zkconn.Conn, path string, watch bool,
 ) (most int, changed <-chan zk.Event, err error) {
 	if watch { // first, so that no change goes unseen
-		if changed, err = s.Watch(ctx, path); err != nil {
+		if changed, err = use.Watch(ctx, path); err != nil {
 			return 0, nil, err
 		}
 	}
-	data, err := calls.Call(ctx, s, func() ([]byte, error) {
-		if err := s.Sync(path); err != nil {
+	data, err := calls.Call(ctx, use, func() ([]byte, error) {
+		if err := use.Sync(path); err != nil {
 			return nil, err
 		}
-		data, _, err := s.Get(path)
+		data, _, err := use.Get(path)
 		return data, err
 	})
 	if err == nil {
@@ -120,11 +120,11 @@ func SetSharedCount(
 	}
 	//nolint:gosec // it was checked above
 	data := binary.BigEndian.AppendUint32(nil, uint32(maximum))
-	s := zkconn.Use(conn, settings.sessionConfig(conn))
-	defer s.Release()
-	dir := znode.NewDir(s, zkpath.Parent(countPath), settings.acl)
-	err = s.Retry(ctx, func() error {
-		return setOrCreate(ctx, s, dir, countPath, data, settings.acl)
+	use := zkconn.Use(conn, settings.sessionConfig(conn))
+	defer use.Release()
+	dir := znode.NewDir(use, zkpath.Parent(countPath), settings.acl)
+	err = use.Retry(ctx, func() error {
+		return setOrCreate(ctx, use, dir, countPath, data, settings.acl)
 	})
 	if err != nil {
 		dir.Unmake(ctx)
@@ -149,11 +149,11 @@ var errChangedMeanwhile = errors.New("it was created, or its parent deleted, mea
 
 // setOrCreate sets the data of a znode, which it creates in dir where it is missing.
 func setOrCreate(
-	ctx context.Context, s *zkconn.Conn, dir *znode.Dir, path string, data []byte,
+	ctx context.Context, use *zkconn.Conn, dir *znode.Dir, path string, data []byte,
 	acl []zk.ACL,
 ) error {
 	_, err := calls.Call(
-		ctx, s, func() (*zk.Stat, error) { return s.Set(path, data, -1) },
+		ctx, use, func() (*zk.Stat, error) { return use.Set(path, data, -1) },
 	)
 	if !errors.Is(err, zk.ErrNoNode) {
 		return err
@@ -164,8 +164,8 @@ func setOrCreate(
 			return err
 		}
 	}
-	_, err = calls.Call(ctx, s, func() (string, error) {
-		return s.Create(path, data, zk.FlagPersistent, acl)
+	_, err = calls.Call(ctx, use, func() (string, error) {
+		return use.Create(path, data, zk.FlagPersistent, acl)
 	})
 	if errors.Is(err, zk.ErrNodeExists) || hasParent && errors.Is(err, zk.ErrNoNode) {
 		return errChangedMeanwhile

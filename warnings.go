@@ -32,13 +32,13 @@ type exposure struct {
 
 // joined is called when a znode stands in dir. At the first time it reads the ACL, next
 // to the caller, who does not wait for it.
-func (x *exposure) joined(s *zkconn.Conn, dir string) {
+func (x *exposure) joined(use *zkconn.Conn, dir string) {
 	if _, seen := x.seen.LoadOrStore(dir, true); seen {
 		return
 	}
-	calls.Start(s, func() (struct{}, error) {
+	calls.Start(use, func() (struct{}, error) {
 		var acl []zk.ACL
-		err := s.Retry(context.Background(), func() (err error) {
+		err := use.Retry(context.Background(), func() (err error) {
 			broken := usercode.Contain("GetACL", func() {
 				acl, _, err = x.conn.GetACL(dir)
 			})

@@ -34,12 +34,12 @@ type Request struct {
 // and only one process at a time may be here: the holder of the gate, which is left in
 // any case. The Nodes that it returns are held. ErrGone says that the gate or a znode was
 // lost, or that the maximum fell below N, which Maximum.Await waits out: try again.
-func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error) {
+func Enter(ctx context.Context, conn *zkconn.Conn, r Request) ([]*znode.Node, error) {
 	gate := r.Gate
-	b := &batch{Request: r, s: s, asked: time.Now()}
+	b := &batch{Request: r, conn: conn, asked: time.Now()}
 	err := b.joinN(ctx)
 	if err == nil {
-		err = wait.Until(ctx, s, b)
+		err = wait.Until(ctx, conn, b)
 	}
 	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
 		err = outcome.Cancelled(ctx) // it came too late
@@ -48,7 +48,7 @@ func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error
 		gate.Withdraw()
 		return b.nodes, nil
 	}
-	err = wait.Explain(s, err, b.full, b.asked)
+	err = wait.Explain(conn, err, b.full, b.asked)
 	// In this order: the next process that comes through the gate counts the nodes.
 	znode.GiveUp(ctx, b.nodes, []*znode.Node{gate})
 	if errors.Is(err, znode.ErrEnded) {
@@ -61,7 +61,7 @@ func Enter(ctx context.Context, s *zkconn.Conn, r Request) ([]*znode.Node, error
 // goroutine in Enter.
 type batch struct {
 	Request
-	s     *zkconn.Conn
+	conn  *zkconn.Conn
 	nodes []*znode.Node
 	asked time.Time  // when the question was sent that has no answer yet
 	full  wait.Place // why there was no room at the last check; zero: there may be
@@ -92,7 +92,7 @@ type snapshot struct {
 	most  int
 	// When to look again: somebody has come or left, or the maximum may have changed. Nil
 	// in one without watches.
-	left, changed <-chan zk.Event
+	childrenChanged, maximumChanged <-chan zk.Event
 }
 
 // A ticket is one lease on its way into the directory. It implements Hooks.
@@ -108,8 +108,8 @@ type ticket struct {
 func (t *ticket) Sending() {
 	t.next()
 	if b := t.batch; t.isLast {
-		b.reconnected = b.s.Reconnected()
-		b.first = calls.Start(b.s, b.children)
+		b.reconnected = b.conn.Reconnected()
+		b.first = calls.Start(b.conn, b.children)
 	}
 }
 
@@ -137,10 +137,10 @@ func (b *batch) joinN(ctx context.Context) (err error) {
 		t := &ticket{
 			batch: b, next: sync.OnceFunc(func() { close(next) }), isLast: i == b.N-1,
 		}
-		joining[i] = calls.Start(b.s, func() (*znode.Node, error) {
+		joining[i] = calls.Start(b.conn, func() (*znode.Node, error) {
 			defer t.next()
 			<-mine
-			return znode.Create(ctx, b.s, b.Spec, znode.NextNumber, t)
+			return znode.Create(ctx, b.conn, b.Spec, znode.NextNumber, t)
 		})
 	}
 	for _, j := range joining {
@@ -178,16 +178,17 @@ func (b *batch) Check(ctx context.Context) (free bool, err error) {
 // snapshot reads the maximum and lists the directory. Its watches, if any, are set before
 // the list, so that nothing goes unseen.
 func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
-	if b.Gate.Ended().Err() != nil || b.s.SessionID() != b.Gate.Session() {
+	if b.Gate.Ended().Err() != nil || b.conn.SessionID() != b.Gate.Session() {
 		return v, znode.ErrEnded
 	}
-	b.lagging = b.lagging || b.s.AwaySince(b.reconnected)
-	b.reconnected = b.s.Reconnected()
-	if v.most, v.changed, err = b.Maximum(ctx, b.watch); err != nil {
+	b.lagging = b.lagging || b.conn.AwaySince(b.reconnected)
+	b.reconnected = b.conn.Reconnected()
+	v.most, v.maximumChanged, err = b.Maximum(ctx, b.watch)
+	if err != nil {
 		return v, err
 	}
-	l, left, err := b.list(ctx)
-	v.left = left
+	l, changed, err := b.list(ctx)
+	v.childrenChanged = changed
 	if errors.Is(err, zk.ErrNoNode) {
 		l, err = listing{proven: l.proven}, nil // nobody is there, not even this batch
 	}
@@ -222,33 +223,33 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 // others to leave.
 func (b *batch) list(
 	ctx context.Context,
-) (l listing, left <-chan zk.Event, err error) {
+) (l listing, changed <-chan zk.Event, err error) {
 	if first := b.first; first != nil {
 		b.first = nil
 		l, err = first.Wait(ctx)
 		return l, nil, err
 	}
 	if b.lagging {
-		if err := b.s.CatchUp(ctx, b.Spec.Dir); err != nil {
+		if err := b.conn.CatchUp(ctx, b.Spec.Dir); err != nil {
 			return l, nil, err
 		}
 		b.lagging = false
 	}
 	if !b.watch {
-		l, err = calls.Call(ctx, b.s, b.children)
+		l, err = calls.Call(ctx, b.conn, b.children)
 		l.proven = true
 		return l, nil, err
 	}
 	l.proven = true
-	children, stat, left, err := b.s.WatchChildren(ctx, b.Spec.Dir)
+	children, stat, changed, err := b.conn.WatchChildren(ctx, b.Spec.Dir)
 	if err == nil {
 		l.children, l.pzxid = children, stat.Pzxid
 	}
-	return l, left, err
+	return l, changed, err
 }
 
 func (b *batch) children() (l listing, err error) {
-	children, stat, err := b.s.Children(b.Spec.Dir)
+	children, stat, err := b.conn.Children(b.Spec.Dir)
 	if err == nil {
 		l.children, l.pzxid = children, stat.Pzxid
 	}
@@ -274,18 +275,19 @@ func (b *batch) Wait(ctx context.Context) error {
 		return nil
 	}
 	wake := wait.Wakers{
-		Watch: b.last.left, Path: b.Queue.Dir, Limit: b.last.changed,
+		Watch: b.last.childrenChanged, Path: b.Queue.Dir,
+		Limit: b.last.maximumChanged,
 		Ended: b.Gate.Ended().Done(), Reconnected: b.reconnected,
 		Poll: wait.NextPoll(),
 	}
-	_, _, err := wake.Sleep(ctx, b.s)
+	_, _, err := wake.Sleep(ctx, b.conn)
 	return err
 }
 
 // watchOwn watches the znodes if the connection does not announce its close: then their
 // deletion holds requests back (zkconn.Conn.HoldBack).
 func (b *batch) watchOwn() {
-	if !b.s.TellsClose() {
+	if !b.conn.TellsClose() {
 		for _, n := range b.nodes {
 			n.WatchSelfLater(znode.Soon)
 		}

@@ -57,7 +57,7 @@ func TestAListComesBehindASyncThatHasSucceeded(t *testing.T) {
 				defer s.Release()
 				spec := queuetest.Queue().Spec
 				b := &batch{
-					Request: Request{Spec: &spec}, s: s, watch: watch, lagging: true,
+					Request: Request{Spec: &spec}, conn: s, watch: watch, lagging: true,
 				}
 				list := func() error {
 					_, _, err := b.list(queuetest.Bounded(t))

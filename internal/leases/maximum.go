@@ -20,16 +20,16 @@ type Maximum func(
 // Await waits until n participants are allowed, without any znode. In a single
 // attempt, wait.ErrBusy says that they are not.
 func (l Maximum) Await(
-	ctx context.Context, s *zkconn.Conn, n int, single bool,
+	ctx context.Context, conn *zkconn.Conn, n int, single bool,
 ) error {
-	w := &maximumWaiter{s: s, maximum: l, n: n, single: single, asked: time.Now()}
-	err := wait.Until(ctx, s, w)
-	return wait.Explain(s, err, w.where, w.asked)
+	w := &maximumWaiter{conn: conn, maximum: l, n: n, single: single, asked: time.Now()}
+	err := wait.Until(ctx, conn, w)
+	return wait.Explain(conn, err, w.where, w.asked)
 }
 
 // A maximumWaiter waits for a maximum of n or more. It is of the goroutine in Await.
 type maximumWaiter struct {
-	s       *zkconn.Conn
+	conn    *zkconn.Conn
 	maximum Maximum
 	n       int
 	single  bool
@@ -44,7 +44,7 @@ type maximumWaiter struct {
 
 // Check implements wait.Goal.
 func (w *maximumWaiter) Check(ctx context.Context) (free bool, err error) {
-	w.reconnected = w.s.Reconnected()
+	w.reconnected = w.conn.Reconnected()
 	most, changed, err := w.maximum(ctx, w.watch)
 	if err != nil {
 		return false, err
@@ -66,7 +66,7 @@ func (w *maximumWaiter) Wait(ctx context.Context) error {
 	wake := wait.Wakers{
 		Limit: w.changed, Reconnected: w.reconnected, Poll: wait.NextPoll(),
 	}
-	_, _, err := wake.Sleep(ctx, w.s)
+	_, _, err := wake.Sleep(ctx, w.conn)
 	return err
 }
 

@@ -20,15 +20,15 @@ import (
 // request; its Listener hears of a queue only if there is a wait. OnDecision,
 // StallTimeout and WatchSelf of the request are not used.
 func Enter(
-	ctx context.Context, s *zkconn.Conn, q *seqnode.Queue, policy Policy,
+	ctx context.Context, conn *zkconn.Conn, q *seqnode.Queue, policy Policy,
 	r seqnode.Request,
 ) (*Share, error) {
-	if err := q.CheckTerms(s); err != nil {
+	if err := q.CheckTerms(conn); err != nil {
 		return nil, err
 	}
 	asked := time.Now()
 	for {
-		sh, w := entryOf(s, q).arrive(q, policy, r)
+		sh, w := entryOf(conn, q).arrive(q, policy, r)
 		switch {
 		case sh != nil:
 			return sh, nil
@@ -69,9 +69,9 @@ type queuedAt struct {
 // goroutine, and never with the mutex held: that is code of the user's.
 func (w *waiter) wait(ctx context.Context, asked time.Time) (*Share, error) {
 	defer wait.AskBeforeEnd(ctx, w.entry.key.conn)()
-	over := false
+	returns := false
 	defer func() {
-		if !over { // the Listener has panicked, or ended the goroutine
+		if !returns { // the Listener has panicked, or ended the goroutine
 			w.depart(errNobodyWaits, false)
 			w.giveBack()
 		}
@@ -93,7 +93,7 @@ func (w *waiter) wait(ctx context.Context, asked time.Time) (*Share, error) {
 		w.onQueued(at)
 	default:
 	}
-	over = true
+	returns = true
 	if w.share != nil && ctx.Err() == nil {
 		return w.share, nil
 	}
@@ -101,7 +101,7 @@ func (w *waiter) wait(ctx context.Context, asked time.Time) (*Share, error) {
 		w.giveBack()
 		w.err, w.where = outcome.Cancelled(ctx), wait.Late
 	}
-	w.awaitLeft()
+	w.awaitCleared()
 	return nil, wait.Explain(w.entry.key.conn, w.err, w.where, asked)
 }
 
@@ -117,9 +117,9 @@ func (w *waiter) giveBack() {
 	}
 }
 
-// awaitLeft waits until nothing is left behind, for at most the time that a caller can
+// awaitCleared waits until nothing is left behind, for at most the time that a caller can
 // spare that wants to leave.
-func (w *waiter) awaitLeft() {
+func (w *waiter) awaitCleared() {
 	if w.cleared == nil {
 		return
 	}
@@ -145,7 +145,7 @@ func (w *waiter) depart(cause error, ranOut bool) {
 	at := slices.Index(e.waiting, w)
 	w.where = e.whereLocked(at) // while it is still in the slice
 	e.waiting = slices.Delete(e.waiting, at, at+1)
-	w.cleared = e.leftBehindLocked()
+	w.cleared = e.clearingLocked()
 	if e.next != nil {
 		e.next.ranOut = ranOut
 	}

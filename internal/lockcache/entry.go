@@ -66,15 +66,15 @@ type entryKey struct {
 // entries finds an entry by its key, for as long as it is used.
 var entries sync.Map // entryKey to *entry
 
-func entryOf(s *zkconn.Conn, q *seqnode.Queue) *entry {
-	key := entryKey{s, q.Key(), q.Kind, q.Terms}
+func entryOf(conn *zkconn.Conn, q *seqnode.Queue) *entry {
+	key := entryKey{conn, q.Key(), q.Kind, q.Terms}
 	if e, ok := entries.Load(key); ok {
 		return e.(*entry)
 	}
 	together := !q.Excludes(
 		seqname.Name{Kind: q.Kind, Seq: 0}, seqname.Name{Kind: q.Kind, Seq: 1},
 	)
-	d, _ := s.Noted(key).(demand)
+	d, _ := conn.Noted(key).(demand)
 	e, _ := entries.LoadOrStore(key, &entry{key: key, together: together, demand: d})
 	return e.(*entry)
 }
@@ -175,7 +175,7 @@ func (e *entry) reconcileCurrentLocked() {
 		// and release their Shares later. The delete is begun here only if there are
 		// none, since otherwise the last of them wants to wait for it.
 		g.stopIdleLocked()
-		if g.users == 0 && g.left == nil {
+		if g.users == 0 && g.awaitDelete == nil {
 			g.startLeavingLocked()
 		}
 		e.current = nil
@@ -235,7 +235,7 @@ func (e *entry) dismissSingleAttemptsLocked() {
 		return w.request.SingleAttempt
 	})
 	for _, w := range singles {
-		w.cleared = e.leftBehindLocked()
+		w.cleared = e.clearingLocked()
 		w.settleLocked(nil, wait.ErrBusy)
 	}
 }
@@ -301,9 +301,9 @@ func (e *entry) isLookingLocked() bool {
 	return g != nil && (g.users == 0 || e.together) && !g.closed && g.mustLookLocked()
 }
 
-// leftBehindLocked returns what is done once nothing is left of what was begun for those
+// clearingLocked returns what is done once nothing is left of what was begun for those
 // who leave; nil if there is nothing, or others wait for it.
-func (e *entry) leftBehindLocked() *calls.Pending[struct{}] {
+func (e *entry) clearingLocked() *calls.Pending[struct{}] {
 	if len(e.waiting) > 0 || e.next == nil {
 		return nil
 	}

@@ -43,7 +43,8 @@ type generation struct {
 	// no timer runs.
 	idleSince time.Time
 	idle      *time.Timer
-	left      func(ctx context.Context) error // of the delete, once that has begun
+	// set once the delete has begun
+	awaitDelete func(ctx context.Context) error
 
 	// Who else wants it. contended: somebody behind is known to wait for it; for good
 	// once it is held. doubtful: that is not known since the last list, or since the
@@ -117,7 +118,7 @@ const lookEvery = 100 * time.Millisecond
 // directory until somebody behind is known, or assumed, to wait: then there is nothing
 // more to find out. It ends with the Node.
 func (g *generation) keepWatch() {
-	n, s := g.node, g.entry.key.conn
+	n, conn := g.node, g.entry.key.conn
 	var looked time.Time
 	for looks := 0; !g.isContended(); looks++ {
 		// The first list, and the first after an event, come at once. From then on the
@@ -126,25 +127,25 @@ func (g *generation) keepWatch() {
 			break
 		}
 		looked = time.Now()
-		reconnected := s.Reconnected() // before the list, so that none is missed
+		reconnected := conn.Reconnected() // before the list, so that none is missed
 		var changed <-chan zk.Event
 		followed := true // also if it cannot be known
-		err := s.Retry(n.Ended(), func() (err error) {
-			followed, changed, err = g.followed()
+		err := conn.Retry(n.Ended(), func() (err error) {
+			followed, changed, err = g.lookBehind()
 			return err
 		})
 		if n.Ended().Err() != nil {
 			break
 		}
-		if g.found(err != nil || followed) {
+		if g.endDoubt(err != nil || followed) {
 			break
 		}
 		wake := wait.Wakers{
 			Watch: changed, Path: g.q.Dir, Ended: n.Ended().Done(),
 			Reconnected: reconnected, Poll: wait.NextPoll(),
 		}
-		if _, ev, _ := wake.Sleep(n.Ended(), s); errors.Is(ev.Err, zk.ErrClosing) {
-			s.ConnClosed()
+		if _, ev, _ := wake.Sleep(n.Ended(), conn); errors.Is(ev.Err, zk.ErrClosing) {
+			conn.ConnClosed()
 		}
 		g.beginDoubt()
 	}
@@ -153,9 +154,9 @@ func (g *generation) keepWatch() {
 	g.entry.reconcile()
 }
 
-// followed lists the directory, with a watch, and reports whether somebody behind waits
+// lookBehind lists the directory, with a watch, and reports whether somebody behind waits
 // for g.
-func (g *generation) followed() (followed bool, changed <-chan zk.Event, err error) {
+func (g *generation) lookBehind() (followed bool, changed <-chan zk.Event, err error) {
 	n := g.node
 	children, _, changed, err := g.entry.key.conn.WatchChildren(n.Ended(), g.q.Dir)
 	if err != nil {
@@ -191,8 +192,8 @@ func (g *generation) beginDoubt() {
 	g.doubtful = true
 }
 
-// found ends a doubt: it takes note of whether somebody behind waits for g, or may.
-func (g *generation) found(followed bool) (contended bool) {
+// endDoubt ends a doubt: it takes note of whether somebody behind waits for g, or may.
+func (g *generation) endDoubt(followed bool) (contended bool) {
 	g.entry.mu.Lock()
 	defer g.entry.mu.Unlock()
 	if followed {
@@ -316,10 +317,10 @@ func (g *generation) dropUserLocked(unsure bool) {
 	}
 }
 
-// startLeavingLocked begins to delete the znode. left waits for that.
+// startLeavingLocked begins to delete the znode.
 func (g *generation) startLeavingLocked() {
 	g.stopIdleLocked()
-	g.left = g.node.StartLeaving()
+	g.awaitDelete = g.node.StartLeaving()
 }
 
 // startIdleLocked starts the timer that releases a generation without users, unless it
@@ -329,8 +330,8 @@ func (g *generation) startIdleLocked() {
 	if g.idle != nil {
 		return
 	}
-	left := g.policy.Idle - time.Since(g.idleSince)
-	g.idle = time.AfterFunc(left, func() {
+	remaining := g.policy.Idle - time.Since(g.idleSince)
+	g.idle = time.AfterFunc(remaining, func() {
 		g.entry.mu.Lock()
 		defer g.entry.mu.Unlock()
 		g.idle = nil

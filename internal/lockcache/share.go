@@ -59,7 +59,7 @@ func (sh *Share) Cause() error {
 // Guard is Node.Guard. The check of a Share that was released would pass for as long as
 // the entry is cached: so it is rejected here, and an entry is not kept behind a
 // transaction whose outcome is open.
-func (sh *Share) Guard() (settled func(), ok bool) {
+func (sh *Share) Guard() (unguard func(), ok bool) {
 	e := sh.generation.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,8 +95,8 @@ func (sh *Share) Under() *znode.Node {
 }
 
 // StartLeaving releases the Share. If the entry stays cached, or others use it, no
-// request is sent and left does not wait; else it is Node.StartLeaving.
-func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
+// request is sent and awaitDelete does not wait; else it is Node.StartLeaving.
+func (sh *Share) StartLeaving() (awaitDelete func(ctx context.Context) error) {
 	g, e := sh.generation, sh.generation.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -112,13 +112,14 @@ func (sh *Share) StartLeaving() (left func(ctx context.Context) error) {
 	// which would hand a lost lock over.
 	_ = g.node.Check()
 	e.reconcileLocked()
-	if e.current != g && g.users == 0 && g.left == nil {
+	if e.current != g && g.users == 0 && g.awaitDelete == nil {
 		// It was lost while in use, or is one of readers that was replaced: the last of
 		// its users releases the znode.
 		g.startLeavingLocked()
 	}
-	if g.left != nil {
-		return g.left // still attached, so a loss that comes before the answer counts
+	if g.awaitDelete != nil {
+		// Still attached, so a loss that comes before the answer counts.
+		return g.awaitDelete
 	}
 	if !g.node.Detach((*tenant)(sh)) {
 		cause := g.node.Cause()

@@ -89,6 +89,15 @@ const (
 	unknownGood = time.Second
 )
 
+// The heartbeat's period.
+const (
+	periodShare   = 10 // a contact at least every T/10
+	hasteShare    = 20 // twice as often until the first one is proved
+	slowShare     = 40 // if answers take so long that the age of evidence counts
+	unknownPeriod = 200 * time.Millisecond
+	unknownWatch  = 5 * time.Second // if nothing depends on a session of unknown T
+)
+
 // Terms are what is known of a session.
 type Terms struct {
 	// Timeout is T, as negotiated with the server; 0 if it is not known. Then a session
@@ -113,9 +122,9 @@ func (t Terms) tick() time.Duration {
 	return min(t.Timeout/2, longestTick)
 }
 
-// reportedWithin is the time within which a follower reports whom it has heard from: half
-// a tick, and the allowance for a late ping of the leader's.
-func (t Terms) reportedWithin() time.Duration {
+// reportPeriod is the time within which a follower reports whom it has heard from: half a
+// tick, and the allowance for a late ping of the leader's.
+func (t Terms) reportPeriod() time.Duration {
 	tick := t.tick()
 	return (tick+1)/2 + max(tick/lateShare, leastLate)
 }
@@ -136,7 +145,7 @@ func (t Terms) LeastTimeout() time.Duration {
 	if t.Tick <= 0 {
 		return 0
 	}
-	return t.reportedWithin() / 2 * 3
+	return t.reportPeriod() / 2 * 3
 }
 
 // LongestAnswer is the time that each answer must stay below, or a hold is lost although
@@ -148,7 +157,7 @@ func (t Terms) LongestAnswer() time.Duration {
 	if t.Timeout <= 0 {
 		return unknownGood - unknownPeriod
 	}
-	return max(0, t.good()-t.reportedWithin()-
+	return max(0, t.good()-t.reportPeriod()-
 		t.Timeout/periodShare-2*t.Timeout/slowShare) / 2
 }
 
@@ -159,7 +168,7 @@ func (t Terms) LongestMargin() time.Duration {
 	if t.Timeout <= 0 {
 		return unknownGood / marginShare
 	}
-	spare := t.good() - t.reportedWithin() -
+	spare := t.good() - t.reportPeriod() -
 		2*t.Timeout/periodShare - t.Timeout/hasteShare
 	return max(0, min(t.Timeout/marginShare, spare))
 }
@@ -184,10 +193,11 @@ type Clock struct {
 
 type contact struct{ sent, answered time.Time }
 
-// provedBy reports whether an answered request of that time shows that the contact was
-// reported. The server heard of the contact before its answer; no more is known.
-func (c contact) provedBy(sent time.Time, within time.Duration) bool {
-	return sent.Sub(c.answered) >= within
+// provedBy reports whether a contact that was sent at that time proves that c was
+// reported to the leader: a report period after c's answer, or later. When before that
+// answer the server heard of c is not known.
+func (c contact) provedBy(sent time.Time, reportPeriod time.Duration) bool {
+	return sent.Sub(c.answered) >= reportPeriod
 }
 
 // Wanted says that contacts are wanted from now on: one to begin with, and then at least
@@ -214,15 +224,15 @@ func (c *Clock) Note(terms Terms, session int64, sent, answered time.Time) {
 		return
 	}
 	c.last = sent
-	within := terms.reportedWithin()
+	period := terms.reportPeriod()
 	// Contacts that are close together prove the same: a busy lock makes thousands within
 	// a period, of which about eight are kept.
-	if n := len(c.recent); n == 0 || sent.Sub(c.recent[n-1].sent) >= within/8 {
+	if n := len(c.recent); n == 0 || sent.Sub(c.recent[n-1].sent) >= period/8 {
 		c.recent = append(c.recent, contact{sent, answered})
 	}
 	// This contact proves those that were answered a period before it was sent. The
 	// latest of them is all that is needed of them.
-	for len(c.recent) > 1 && c.recent[1].provedBy(sent, within) {
+	for len(c.recent) > 1 && c.recent[1].provedBy(sent, period) {
 		c.recent = c.recent[1:]
 	}
 	// What was evidence with a shorter tick may be none with a longer one.
@@ -271,7 +281,7 @@ func (c *Clock) Outlasts(
 		}
 		// The first contact that is newer than the evidence is the next to be proved, by
 		// one that is sent a period after its answer. What matters is that one's answer.
-		proof := next.answered.Add(terms.reportedWithin() + terms.Timeout/hasteShare)
+		proof := next.answered.Add(terms.reportPeriod() + terms.Timeout/hasteShare)
 		if margin > 0 && proof.After(until.Add(-margin)) {
 			return false
 		}
@@ -310,8 +320,8 @@ func (c *Clock) Reported(terms Terms, session int64, handshake time.Time) time.T
 
 // evidence is what the recent contacts, and the pings before them, prove.
 func (c *Clock) evidence(terms Terms) (reported time.Time) {
-	within := terms.reportedWithin()
-	if first := c.recent[0]; first.provedBy(c.last, within) {
+	period := terms.reportPeriod()
+	if first := c.recent[0]; first.provedBy(c.last, period) {
 		reported = first.sent
 	}
 	return later(reported, c.flow.pinged(terms, c.last))
@@ -323,15 +333,6 @@ func later(a, b time.Time) time.Time {
 	}
 	return a
 }
-
-// The heartbeat's period.
-const (
-	periodShare   = 10 // a contact at least every T/10
-	hasteShare    = 20 // twice as often until the first one is proved
-	slowShare     = 40 // if answers take so long that the age of evidence counts
-	unknownPeriod = 200 * time.Millisecond
-	unknownWatch  = 5 * time.Second // if nothing depends on a session of unknown T
-)
 
 // NextSync is when the next sync is due, if the last one was sent at lastSync. needed,
 // that something depends on the session, counts only if T is not known: otherwise the
@@ -363,7 +364,7 @@ func (c *Clock) NextSync(
 	// The evidence lags: a sync at the very time at which it proves the oldest contact
 	// that is not proved yet is worth more than one a little before.
 	next := last.Add(terms.Timeout / hasteShare)
-	proof := c.recent[0].answered.Add(terms.reportedWithin())
+	proof := c.recent[0].answered.Add(terms.reportPeriod())
 	if proof.After(last) && proof.Before(next) {
 		next = proof
 	}
@@ -373,7 +374,7 @@ func (c *Clock) NextSync(
 // slow reports whether two answers and a period of the leader's leave less of T than two
 // periods of the heartbeat and a late beat need.
 func (c *Clock) slow(terms Terms) bool {
-	return 2*c.Answer()+terms.reportedWithin()+
+	return 2*c.Answer()+terms.reportPeriod()+
 		2*terms.Timeout/periodShare+terms.Timeout/hasteShare > terms.good()
 }
 
@@ -382,5 +383,5 @@ func (c *Clock) slow(terms Terms) bool {
 // beats. If it lags, it lags behind a contact, so recent is not empty.
 func (c *Clock) lags(terms Terms, session int64, handshake time.Time) bool {
 	behind := c.Last(session).Sub(c.Reported(terms, session, handshake))
-	return behind > terms.reportedWithin()+2*terms.Timeout/periodShare
+	return behind > terms.reportPeriod()+2*terms.Timeout/periodShare
 }

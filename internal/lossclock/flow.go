@@ -23,7 +23,7 @@ func (f *flow) ask(terms Terms) {
 	f.wanted = time.Time{}
 	// A pause that is shorter than the time of a proof was no idle time: the contacts on
 	// either side prove each other.
-	if f.resumed.IsZero() || at.Sub(f.stopped) >= terms.reportedWithin() {
+	if f.resumed.IsZero() || at.Sub(f.stopped) >= terms.reportPeriod() {
 		f.idle, f.resumed = f.stopped, at
 	}
 	f.stopped = time.Time{}
@@ -50,7 +50,7 @@ func (f *flow) interrupt(at time.Time) {
 // in the idle time and is proved by a contact which was sent at that time; zero if there
 // is none.
 func (f *flow) pinged(terms Terms, contact time.Time) time.Time {
-	arrived := contact.Add(-terms.reportedWithin())
+	arrived := contact.Add(-terms.reportPeriod())
 	if !f.resumed.IsZero() && arrived.After(f.resumed) {
 		arrived = f.resumed
 	}
@@ -67,5 +67,5 @@ func (f *flow) lastPing(terms Terms) time.Time {
 	if f.resumed.IsZero() {
 		return time.Time{}
 	}
-	return f.pinged(terms, f.resumed.Add(terms.reportedWithin()))
+	return f.pinged(terms, f.resumed.Add(terms.reportPeriod()))
 }

@@ -24,7 +24,7 @@ type jump struct {
 const (
 	// unnoticed is the least that counts: the two clocks are read one after the other.
 	unnoticed = time.Millisecond
-	// jumpsKept bounds what is remembered for earlier readings (Before).
+	// jumpsKept bounds what is remembered for earlier readings (Earliest).
 	jumpsKept = 8
 )
 
@@ -51,10 +51,10 @@ func (l *Timeline) At(mono, wall time.Time) time.Time {
 	return mono.Add(ahead) // what is below unnoticed adds up in offset until it counts
 }
 
-// Before is the time of an earlier reading of the monotonic clock, or a time before that.
-// A jump that was noticed after the reading may have been before it, so it does not
-// count.
-func (l *Timeline) Before(mono time.Time) time.Time {
+// Earliest is the earliest time at which an earlier reading of the monotonic clock can
+// have been. A jump that was noticed after the reading may have been before it, so it
+// does not count.
+func (l *Timeline) Earliest(mono time.Time) time.Time {
 	for i := len(l.jumps) - 1; i >= 0; i-- {
 		if mono.After(l.jumps[i].until) {
 			return mono.Add(l.jumps[i].ahead)

@@ -68,7 +68,7 @@ func TestAReadingOfBeforeAJumpIsNotMovedByIt(t *testing.T) {
 	l := &lossclock.Timeline{}
 	require.Equal(t, 63*s, suspend(l, reading{s, s}, reading{s, 61 * s}, reading{s, s}))
 	after := func(mono time.Duration) time.Duration {
-		return l.Before(epoch.Add(mono)).Sub(epoch)
+		return l.Earliest(epoch.Add(mono)).Sub(epoch)
 	}
 	require.Equal(t, s, after(s))
 	require.Equal(t, 3*s/2, after(3*s/2), "it may have been before the jump, or after it")
@@ -87,7 +87,7 @@ func TestATimelineNeverStandsStill(t *testing.T) {
 				rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "wall"),
 			)
 			mono, wall = mono.Add(d), wall.Add(w)
-			before := l.Before(mono.Add(-d))
+			before := l.Earliest(mono.Add(-d))
 			at := l.At(mono, wall)
 			require.False(t, before.After(last), "a reading of before has moved on")
 			total, slack = total+max(d, w), slack+time.Millisecond

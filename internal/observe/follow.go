@@ -25,16 +25,16 @@ var ErrMoved = errors.New("the queue has changed since it was listed")
 // znode. It ends when tell wants no more, without an error; else with ctx, when the
 // connection is closed, or with a permanent error. Changes that come faster than they are
 // observed are one. It leaves nothing behind but the shared watch.
-func (q Queue) Follow(ctx context.Context, s *zkconn.Conn, tell Observer) error {
-	return wait.Until(ctx, s, newFollower(q, s, q.seen(tell)))
+func (q Queue) Follow(ctx context.Context, conn *zkconn.Conn, tell Observer) error {
+	return wait.Until(ctx, conn, newFollower(q, conn, q.seen(tell)))
 }
 
 // FollowHead is Follow for one that wants to know the first participant only: what comes
 // behind that one wakes nobody.
-func (q Queue) FollowHead(ctx context.Context, s *zkconn.Conn, tell Observer) error {
-	f := newFollower(q, s, q.seen(tell))
+func (q Queue) FollowHead(ctx context.Context, conn *zkconn.Conn, tell Observer) error {
+	f := newFollower(q, conn, q.seen(tell))
 	f.headOnly = true
-	return wait.Until(ctx, s, f)
+	return wait.Until(ctx, conn, f)
 }
 
 // A Reader is an [Observer] of all children of a directory, in any order. missed: what
@@ -46,11 +46,11 @@ type Reader func(
 // FollowChildren is Follow for a directory that is no queue. It also looks again when
 // wake receives.
 func FollowChildren(
-	ctx context.Context, s *zkconn.Conn, dir string, wake <-chan struct{}, tell Reader,
+	ctx context.Context, conn *zkconn.Conn, dir string, wake <-chan struct{}, tell Reader,
 ) error {
-	f := newFollower(Queue{Dir: dir}, s, tell)
+	f := newFollower(Queue{Dir: dir}, conn, tell)
 	f.wake = wake
-	return wait.Until(ctx, s, f)
+	return wait.Until(ctx, conn, f)
 }
 
 // seen makes a Reader of an Observer.
@@ -64,7 +64,7 @@ func (q Queue) seen(tell Observer) Reader {
 // goroutine in Follow.
 type follower struct {
 	Queue
-	s        *zkconn.Conn
+	conn     *zkconn.Conn
 	tell     Reader
 	headOnly bool
 	wake     <-chan struct{} // what else to look again for; nil: nothing
@@ -82,8 +82,8 @@ type follower struct {
 	missed bool     // something may have gone unnoticed since the last look
 }
 
-func newFollower(q Queue, s *zkconn.Conn, tell Reader) *follower {
-	return &follower{Queue: q, s: s, tell: tell, lagging: true, missed: true}
+func newFollower(q Queue, conn *zkconn.Conn, tell Reader) *follower {
+	return &follower{Queue: q, conn: conn, tell: tell, lagging: true, missed: true}
 }
 
 // Check implements wait.Goal; free: the caller has seen enough. It retries by itself,
@@ -91,10 +91,10 @@ func newFollower(q Queue, s *zkconn.Conn, tell Reader) *follower {
 // one.
 func (f *follower) Check(ctx context.Context) (free bool, err error) {
 	more := true
-	err = f.s.Retry(ctx, func() error {
-		f.reconnected = f.s.Reconnected()
+	err = f.conn.Retry(ctx, func() error {
+		f.reconnected = f.conn.Reconnected()
 		children, err := f.children(ctx)
-		if err == nil && f.s.AwaySince(f.reconnected) {
+		if err == nil && f.conn.AwaySince(f.reconnected) {
 			err = ErrMoved
 		}
 		if f.lagging = err != nil; f.lagging {
@@ -114,9 +114,9 @@ func (f *follower) Wait(ctx context.Context) error {
 		Blocker: f.wake, Watch: f.changed, Path: f.watched,
 		Reconnected: f.reconnected, Poll: wait.NextPoll(),
 	}
-	by, ev, err := wake.Sleep(ctx, f.s)
+	by, ev, err := wake.Sleep(ctx, f.conn)
 	if errors.Is(ev.Err, zk.ErrClosing) {
-		f.s.ConnClosed()
+		f.conn.ConnClosed()
 	}
 	f.again = by == wait.BlockerEnded
 	f.missed = f.missed || by == wait.Reconnected || ev.Err != nil
@@ -134,14 +134,14 @@ func (f *follower) children(ctx context.Context) (children []string, err error) 
 	}
 	defer func() { f.last = children }() // what wake alone does not change
 	if f.lagging {
-		if err := f.s.CatchUp(ctx, f.Dir); err != nil {
+		if err := f.conn.CatchUp(ctx, f.Dir); err != nil {
 			return nil, err
 		}
 	}
 	if !f.headOnly {
 		return f.listAndWatch(ctx)
 	}
-	children, err = f.list(ctx, f.s, false)
+	children, err = f.list(ctx, f.conn, false)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (f *follower) children(ctx context.Context) (children []string, err error) 
 	for i, m := range members {
 		var stat *zk.Stat
 		f.watched = f.Path(m)
-		stat, f.changed, err = f.s.WatchStat(ctx, f.watched)
+		stat, f.changed, err = f.conn.WatchStat(ctx, f.watched)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil, ErrMoved
@@ -181,7 +181,7 @@ func texts(members []seqname.Name) (names []string) {
 func (f *follower) listAndWatch(ctx context.Context) ([]string, error) {
 	missing := "" // what would lead from dir to the directory
 	for dir := f.Dir; ; {
-		children, _, changed, err := f.s.WatchChildren(ctx, dir)
+		children, _, changed, err := f.conn.WatchChildren(ctx, dir)
 		switch {
 		case errors.Is(err, zk.ErrNoNode) && dir != "/":
 			dir, missing = zkpath.Split(dir)

@@ -23,8 +23,8 @@ type Queue struct {
 
 // Members returns the queue as the leader knows it, in order; a directory that does not
 // exist is an empty queue.
-func (q Queue) Members(ctx context.Context, s *zkconn.Conn) ([]seqname.Name, error) {
-	children, err := q.list(ctx, s, true)
+func (q Queue) Members(ctx context.Context, conn *zkconn.Conn) ([]seqname.Name, error) {
+	children, err := q.list(ctx, conn, true)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
@@ -35,10 +35,10 @@ func (q Queue) Members(ctx context.Context, s *zkconn.Conn) ([]seqname.Name, err
 }
 
 func (q Queue) list(
-	ctx context.Context, s *zkconn.Conn, sync bool,
+	ctx context.Context, conn *zkconn.Conn, sync bool,
 ) ([]string, error) {
-	return calls.Call(ctx, s, func() ([]string, error) {
-		children, _, err := s.List(q.Dir, sync)
+	return calls.Call(ctx, conn, func() ([]string, error) {
+		children, _, err := conn.List(q.Dir, sync)
 		return children, err
 	})
 }

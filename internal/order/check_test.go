@@ -29,11 +29,13 @@ func (q *Queue) check() error {
 			return fmt.Errorf("creates of %q: %v", kind, q.coming)
 		}
 	}
-	if q.changed > q.now || q.others < 0 {
-		return fmt.Errorf("changed %d, now %d, others %d", q.changed, q.now, q.others)
+	if q.changed > q.now || q.aheadOfFirst < 0 {
+		return fmt.Errorf(
+			"changed %d, now %d, ahead %d", q.changed, q.now, q.aheadOfFirst)
 	}
-	if (q.since != 0) != (q.directory != 0) {
-		return fmt.Errorf("directory %d, watched %v", q.directory, (q.since != 0))
+	if (q.directoryKnown != 0) != (q.directory != 0) {
+		return fmt.Errorf(
+			"directory %d, watched %v", q.directory, q.directoryKnown != 0)
 	}
 	for i, a := range q.absent {
 		if i >= absentAtMost || a.gone < q.last.asked || a.gone > q.now ||

@@ -28,14 +28,14 @@ func (q *Queue) Decide(m *Member, now Epoch) Decision {
 	d, ok := q.judge(m, now)
 	switch {
 	case !ok:
-		return Decision{Ask: List, Sync: !q.settled.holds(now)}
+		return Decision{Ask: List, Sync: !q.settled.isTrue(now)}
 	case d.Ask != Nothing:
 		return d
 	case d.Behind.Text != "" && d.Local == nil:
 		m.met = true
 	}
 	if q.members[0] == m {
-		q.others = d.Ahead
+		q.aheadOfFirst = d.Ahead
 	}
 	return d
 }
@@ -57,13 +57,6 @@ func (q *Queue) judge(m *Member, now Epoch) (d Decision, ok bool) {
 	return q.byList(m, now)
 }
 
-// Serves reports whether a list under way that was sent after the Stamp may serve m.
-// It need not show m: it can have overtaken m's create.
-func (q *Queue) Serves(stamp Stamp, m *Member, now Epoch) bool {
-	return stamp.epoch == now && stamp.at > m.doubted && (stamp.firm || m.epoch == now) &&
-		(!q.rules.Fresh || stamp.at > q.changed)
-}
-
 // byNeighbour puts m behind the nearest of this process that has to go first. That is
 // enough to know for as long as that one is there.
 func (q *Queue) byNeighbour(m *Member, now Epoch) (d Decision, ok bool) {
@@ -76,9 +69,9 @@ func (q *Queue) byNeighbour(m *Member, now Epoch) (d Decision, ok bool) {
 		return d, false
 	}
 	return Decision{
-		Behind: b.name, Local: b, Ahead: q.others + at,
+		Behind: b.name, Local: b, Ahead: q.aheadOfFirst + at,
 		Next:    b.state == stateHeld,
-		Confirm: m.token == 0 && !m.confirmed.holds(now), Useful: true, By: ByNeighbour,
+		Confirm: m.token == 0 && !m.confirmed.isTrue(now), Useful: true, By: ByNeighbour,
 	}, true
 }
 
@@ -105,7 +98,7 @@ func (q *Queue) byNumber(m *Member, now Epoch) (d Decision, ok bool) {
 	switch {
 	case !q.counts(m.name), m.orphans, m.doubted != 0:
 		return d, false
-	case !q.since.holds(now), q.mark.Token < q.directory:
+	case !q.directoryKnown.isTrue(now), q.mark.Token < q.directory:
 		return d, false // numbers start over in another incarnation
 	}
 	ahead, isClear, ok := q.between(m)
@@ -178,7 +171,7 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 	nested := q.rules.Nested(m.name)
 	// What happened after the list counts only if m's own znode is known to be there
 	// still, and if nobody may have turned up ahead since.
-	proves := !nested && q.rules.Ordered && m.confirmed.holds(now) && q.uses(ByKnownList)
+	proves := !nested && q.rules.Ordered && m.confirmed.isTrue(now) && q.uses(ByKnownList)
 	if p.blocker < 0 {
 		// Nobody is left in the way. If nobody was when the list was made, the list
 		// proves the grant by itself: it shows m.
@@ -205,7 +198,7 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 	d = Decision{
 		Behind: blocker.Name, Local: p.member, Ahead: p.ahead, By: p.source(),
 		Next:    p.more == 0,
-		Confirm: !m.confirmed.holds(now) && (m.token == 0 || known && p.more == 0),
+		Confirm: !m.confirmed.isTrue(now) && (m.token == 0 || known && p.more == 0),
 		Useful:  len(q.last.entries) >= 2*namesPerRead,
 	}
 	// Worth watching only if its end saves a list, and for the first of this process
@@ -216,19 +209,19 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 	return d, true
 }
 
-// bySmallReads asks for those left in the way, if reads are worth it instead of a list.
+// bySmallReads asks for those in the way, if reads are worth it instead of a list.
 func (q *Queue) bySmallReads(m *Member, p predecessors) (d Decision, ok bool) {
-	left := 1 + p.more
+	inTheWay := 1 + p.more
 	switch {
 	case !q.uses(SmallReads):
 		return d, false
-	case left == 1:
+	case inTheWay == 1:
 		return d, true // it is read as the watch on it is set
-	case left > min(len(q.last.entries)/namesPerRead, readsAtMost):
+	case inTheWay > min(len(q.last.entries)/namesPerRead, readsAtMost):
 		return d, false
 	}
-	d = Decision{Ask: ReadAhead, Reads: make([]seqname.Name, 0, left), Ahead: p.ahead}
-	for i := p.blocker; i >= 0 && len(d.Reads) < left; i-- {
+	d = Decision{Ask: ReadAhead, Reads: make([]seqname.Name, 0, inTheWay), Ahead: p.ahead}
+	for i := p.blocker; i >= 0 && len(d.Reads) < inTheWay; i-- {
 		e := &q.last.entries[i]
 		if e.gone != 0 || !q.rules.Excludes(e.Name, m.name) {
 			continue
@@ -255,6 +248,13 @@ func (q *Queue) shows(m *Member, now Epoch) (self int, ok bool) {
 	}
 }
 
+// Serves reports whether a list under way that was sent after the Stamp may serve m.
+// It need not show m: it can have overtaken m's create.
+func (q *Queue) Serves(stamp Stamp, m *Member, now Epoch) bool {
+	return stamp.epoch == now && stamp.at > m.doubted && (stamp.firm || m.epoch == now) &&
+		(!q.rules.Fresh || stamp.at > q.changed)
+}
+
 // Followed reports whether the last list that shows m shows a participant behind it that
 // has to wait for it.
 func (q *Queue) Followed(m *Member) bool {
@@ -262,84 +262,4 @@ func (q *Queue) Followed(m *Member) bool {
 	return ok && slices.ContainsFunc(q.last.entries[self+1:], func(e entry) bool {
 		return q.rules.Excludes(m.name, e.Name)
 	})
-}
-
-// predecessors are what the last list shows of those ahead of a member.
-type predecessors struct {
-	ahead   int  // how many there are
-	isClear bool // none of them counts: they have ended, and nobody was nested under one
-	blocker int  // the index of the nearest that excludes the member; -1: none
-	member  *Member
-	more    int // how many others exclude it
-	beyond  int // the index of the nearest of these, if it is not ours; -1: none
-	// altered: one that excludes the member has gone, or ended, since the list was asked
-	// for, so that the list alone proves nothing.
-	altered bool
-	// Of those that altered it, are of other processes, and are nearer than blocker: when
-	// the last of them was reported gone, and when that was asked for.
-	gone, asked moment
-}
-
-// predecessorsOf goes through those ahead of the one at self, the nearest first, and at
-// the same time through the members ahead of m, which are in the same order.
-func (q *Queue) predecessorsOf(m *Member, self int) predecessors {
-	p := predecessors{blocker: -1, beyond: -1, isClear: true}
-	s, members := &q.last, q.members[:q.at(m)]
-	for i := self - 1; i >= 0; i-- {
-		e := &s.entries[i]
-		for len(members) > 0 && e.Before(members[len(members)-1].name) {
-			members = members[:len(members)-1] // the list does not show it
-		}
-		var own *Member
-		if k := len(members) - 1; k >= 0 && members[k].name == e.Name {
-			own = members[k]
-		}
-		p.add(q, m, i, own)
-	}
-	return p
-}
-
-// add takes the next one into account: the entry at i, which is own if it is a member.
-func (p *predecessors) add(q *Queue, m *Member, i int, own *Member) {
-	e := &q.last.entries[i]
-	excludes := q.rules.Excludes(e.Name, m.name)
-	if e.gone != 0 {
-		// It has left the way. That readers may have come under it is the one thing that
-		// its end hides.
-		p.altered = p.altered || excludes
-		p.isClear = p.isClear && !q.rules.Nested(e.Name)
-		if excludes && p.blocker < 0 && e.asked != 0 && e.gone > p.gone {
-			p.gone, p.asked = e.gone, e.asked
-		}
-		return
-	}
-	p.ahead++
-	if own != nil && own.letsPass(m) && !q.rules.Fresh {
-		// Its znode is there, but does not count. If it ended before the list was asked
-		// for, the list shows those nested under it.
-		since := own.ended > q.last.asked
-		p.altered = p.altered || excludes && since
-		p.isClear = p.isClear && (!since || !q.rules.Nested(e.Name))
-		return
-	}
-	p.isClear = false
-	switch {
-	case !excludes:
-	case p.blocker >= 0:
-		if p.more++; p.more == 1 && own == nil {
-			p.beyond = i
-		}
-	default:
-		p.blocker = i
-		if own != nil && own.lives() && own.session == m.session {
-			p.member = own // it reports its end itself, so no watch is needed
-		}
-	}
-}
-
-func (p *predecessors) source() Sources {
-	if p.altered {
-		return ByKnownList
-	}
-	return ByList
 }

@@ -4,6 +4,33 @@ import (
 	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
+// An Epoch counts how often the connection has been away. The driver reads it from the
+// connection; it never decreases.
+type Epoch uint64
+
+// A moment orders the facts as they were reported.
+type moment uint64
+
+// A lapsing is something that is true in one epoch only: zero, never; else that epoch
+// plus one.
+type lapsing uint64
+
+func in(e Epoch) lapsing { return lapsing(e) + 1 }
+
+func (l lapsing) isTrue(now Epoch) bool { return l == in(now) }
+
+// A Stamp says when a request was sent, or when a watch was known to be pending. It comes
+// from [Queue.Asking] and goes back with the answer. It is a value, and may be used for
+// several answers.
+type Stamp struct {
+	at    moment
+	epoch Epoch
+	// firm: the server has applied all that this process had seen before the epoch
+	firm bool
+	// the incarnation of the directory by the last list at that time
+	directory int64
+}
+
 // A Plan is what to send with a create.
 type Plan uint8
 
@@ -39,18 +66,6 @@ type Creation struct {
 	Under *Member
 }
 
-// A Stamp says when a request was sent, or when a watch was known to be pending. It comes
-// from [Queue.Asking] and goes back with the answer. It is a value, and may be used for
-// several answers.
-type Stamp struct {
-	at    moment
-	epoch Epoch
-	// firm: the server has applied all that this process had seen before the epoch
-	firm bool
-	// the incarnation of the directory by the last list at that time
-	directory int64
-}
-
 // A Listing is what a server said of the directory.
 type Listing struct {
 	// Names are as [seqname.Participants] returns them. The queue keeps the slice.
@@ -60,17 +75,3 @@ type Listing struct {
 	// is the zero Listing.
 	Czxid, Pzxid int64
 }
-
-// An Epoch counts how often the connection has been away. The driver reads it from the
-// connection; it never decreases.
-type Epoch uint64
-
-// A moment orders the facts as they were reported.
-type moment uint64
-
-// A lapsing is something that is true in one epoch only: zero, or that epoch plus one.
-type lapsing uint64
-
-func in(e Epoch) lapsing { return lapsing(e) + 1 }
-
-func (l lapsing) holds(now Epoch) bool { return l == in(now) }

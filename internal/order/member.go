@@ -4,6 +4,18 @@ import (
 	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
+// A state is where a member is in its life.
+type state uint8
+
+const (
+	stateWaiting    state = iota
+	stateHeld             // an owner relies on it
+	stateInUse            // its owner has left; something may be done under its znode yet
+	stateLost             // it was held; its owner may not have heard of the loss yet
+	stateHandedOver       // it ended, and nothing can be done under its znode any more
+	stateRemoved          // it is no member any more
+)
+
 // A Member is a participant of this process: a znode that this connection created. It
 // belongs to one [Queue].
 type Member struct {
@@ -18,9 +30,9 @@ type Member struct {
 	// known; set once.
 	token int64
 
-	// state only moves forward, but for Queue.Refused. first is of a hold:
-	// nobody at all was ahead. ended is set as soon as state is past stateHeld, and again
-	// if it changes after that.
+	// state only moves forward, but for Queue.Refused. first is of a hold: nobody at all
+	// was ahead. ended is set as soon as state is past stateHeld, and again if it changes
+	// after that.
 	ended moment
 	state state
 	first bool
@@ -41,18 +53,6 @@ type Member struct {
 	// Driver is the driver's. The queue does not read it.
 	Driver any
 }
-
-// A state is where a member is in its life.
-type state uint8
-
-const (
-	stateWaiting    state = iota
-	stateHeld             // an owner relies on it
-	stateInUse            // its owner has left; something may be done under its znode yet
-	stateLost             // it was held; its owner may not have heard of the loss yet
-	stateHandedOver       // it ended, and nothing can be done under its znode any more
-	stateRemoved          // it is no member any more
-)
 
 // Name is the znode's name.
 func (m *Member) Name() seqname.Name { return m.name }

@@ -33,18 +33,18 @@ type Queue struct {
 	members []*Member
 	coming  map[string]int
 
-	// others is how many were ahead of the first member when that was decided last.
+	// aheadOfFirst is how many were ahead of the first member when that was decided last.
 	// Nothing but the count that users are shown depends on it.
-	others int
+	aheadOfFirst int
 
 	// mark is the watermark; its token is zero while there is none. A raised one has a
 	// larger token.
 	mark Watermark
 
 	// directory is the incarnation, by the last call of Directory; zero if it is not
-	// known. since is the epoch of that, and set if and only if directory is.
-	directory int64
-	since     lapsing
+	// known. directoryKnown is the epoch of that, and set if and only if directory is.
+	directory      int64
+	directoryKnown lapsing
 
 	// settled is the latest epoch whose server is known to have applied all that this
 	// process had seen before that epoch.
@@ -177,7 +177,7 @@ func (q *Queue) Asking(e Epoch, synced bool) Stamp {
 		q.settle(e)
 	}
 	return Stamp{
-		at: q.tick(), epoch: e, firm: q.settled.holds(e), directory: q.last.czxid,
+		at: q.tick(), epoch: e, firm: q.settled.isTrue(e), directory: q.last.czxid,
 	}
 }
 
@@ -224,7 +224,7 @@ func (q *Queue) Listed(stamp Stamp, l Listing) (missing []*Member, err error) {
 		}
 	}
 	if q.last.isNewer(stamp, l) {
-		q.show(list)
+		q.replaceLast(list)
 	}
 	return missing, nil
 }
@@ -242,7 +242,7 @@ func (q *Queue) Gone(stamp Stamp, n seqname.Name) {
 		q.Lost(m)
 		directory = 0 // the name of a member is known to be that member's
 	}
-	q.goes(n, q.change(), stamp.at, directory)
+	q.noteGone(n, q.change(), stamp.at, directory)
 }
 
 // There says that a read that was sent after the Stamp has found the znode of a
@@ -303,9 +303,9 @@ func (q *Queue) Directory(e Epoch, czxid int64) {
 	if q.tick(); czxid == 0 {
 		q.change() // somebody may have come or gone, or the directory itself
 	}
-	q.directory, q.since = czxid, 0
+	q.directory, q.directoryKnown = czxid, 0
 	if czxid != 0 {
-		q.since = in(e)
+		q.directoryKnown = in(e)
 	}
 }
 
@@ -319,7 +319,7 @@ func (q *Queue) Held(m *Member, first bool) {
 	}
 	m.state, m.first = stateHeld, first
 	if first {
-		q.others = 0 // so the count for those behind m is right until the next list
+		q.aheadOfFirst = 0 // so the count for those behind m is right until the next list
 	}
 }
 
@@ -382,26 +382,26 @@ func (q *Queue) Removed(m *Member, gone bool) {
 	}
 	q.end(m, stateRemoved)
 	if gone {
-		// by is zero: nobody was asked about it. So it makes no blocker stale.
-		q.goes(m.name, q.now, 0, 0)
+		// asked is zero: nobody was asked about it. So it makes no blocker stale.
+		q.noteGone(m.name, q.now, 0, 0)
 	}
 }
 
-// goes takes note that n has gone. directory is zero of a member.
-func (q *Queue) goes(n seqname.Name, told, by moment, directory int64) {
+// noteGone takes note that n has gone. directory is zero of a member.
+func (q *Queue) noteGone(n seqname.Name, gone, asked moment, directory int64) {
 	if at, ok := q.last.find(n); ok && (directory == q.last.czxid || directory == 0) {
-		q.last.entries[at].gone, q.last.entries[at].asked = told, by
+		q.last.entries[at].gone, q.last.entries[at].asked = gone, asked
 		return
 	}
 	// A list under way, sent before, may still show it.
 	if len(q.absent) == absentAtMost {
 		q.absent = slices.Delete(q.absent, 0, 1)
 	}
-	q.absent = append(q.absent, absence{n, told, by, directory})
+	q.absent = append(q.absent, absence{n, gone, asked, directory})
 }
 
-// show replaces the last list.
-func (q *Queue) show(s snapshot) {
+// replaceLast makes s the last list.
+func (q *Queue) replaceLast(s snapshot) {
 	s.keep(&q.last)
 	if q.last.czxid != s.czxid {
 		q.keepAbsent(s.asked)
@@ -415,7 +415,7 @@ func (q *Queue) show(s snapshot) {
 	for _, a := range q.absent {
 		at, ok := s.find(a.Name)
 		if ok && (a.directory == s.czxid || a.directory == 0) {
-			s.entries[at].gone, s.entries[at].asked = a.gone, a.by
+			s.entries[at].gone, s.entries[at].asked = a.gone, a.asked
 		}
 	}
 }

@@ -6,6 +6,15 @@ import (
 	"github.com/zkrecipes/recipes/internal/seqname"
 )
 
+// An entry is a participant that a list has shown.
+type entry struct {
+	seqname.Name
+	seen moment // when it was asked for that has shown it last
+	// When it was reported that the entry has gone, and when that was asked for. The
+	// first is zero while the entry is there, the second if its own process said so.
+	gone, asked moment
+}
+
 // A snapshot is a list, and what has become of those on it. Nobody joins ahead of
 // another, so a list that shows a member has all who can ever be ahead of it, but for
 // those who are nested.
@@ -18,15 +27,6 @@ type snapshot struct {
 	epoch       Epoch
 
 	czxid, pzxid int64 // of the directory
-}
-
-// An entry is a participant that a list has shown.
-type entry struct {
-	seqname.Name
-	seen moment // when it was asked for that has shown it last
-	// When it was reported that the entry has gone, and when that was asked for. The
-	// first is zero while the entry is there, the second if its own process said so.
-	gone, asked moment
 }
 
 // find returns the index of a name, and whether it is there.
@@ -88,8 +88,8 @@ func (s *snapshot) keep(old *snapshot) {
 // An absence is what was reported of a participant that the last list does not show.
 type absence struct {
 	seqname.Name
-	gone, by  moment // see entry
-	directory int64  // the incarnation; zero of a member, whose name no other has
+	gone, asked moment // see entry
+	directory   int64  // the incarnation; zero of a member, whose name no other has
 }
 
 // absentAtMost bounds what is remembered. One that is forgotten costs a read.

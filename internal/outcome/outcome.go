@@ -78,9 +78,8 @@ func Final(err error) bool {
 
 // Refused reports whether err rejects a request that may be accepted later: a missing
 // permission may be granted, a list may become shorter, and a Broken call may return the
-// next time. It is for an obligation,
-// which must go on; for a caller's request such an error is final. That a znode is gone
-// is no refusal.
+// next time. It is for an obligation, which must go on; for a caller's request such an
+// error is final. That a znode is gone is no refusal.
 func Refused(err error) bool {
 	return Final(err) && !isPermanent(err) && !errors.Is(err, ErrClosed) &&
 		!errors.Is(err, zk.ErrNoNode)

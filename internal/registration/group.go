@@ -40,12 +40,12 @@ const (
 
 // Members returns the members of the group at dir, by name, as the leader knows it. A
 // group that does not exist has none.
-func Members(ctx context.Context, s *zkconn.Conn, dir string) ([]Member, error) {
+func Members(ctx context.Context, conn *zkconn.Conn, dir string) ([]Member, error) {
 	if ctx.Err() != nil { // an answer may come before anybody looks
 		return nil, outcome.Cancelled(ctx)
 	}
-	children, err := calls.Call(ctx, s, func() ([]string, error) {
-		children, _, err := s.List(dir, true)
+	children, err := calls.Call(ctx, conn, func() ([]string, error) {
+		children, _, err := conn.List(dir, true)
 		return children, err
 	})
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
@@ -54,9 +54,9 @@ func Members(ctx context.Context, s *zkconn.Conn, dir string) ([]Member, error) 
 	slices.Sort(children)
 	found := []Member{}
 	err = eachOf(children, func(name string) *calls.Pending[Member] {
-		return calls.Start(s, func() (m Member, err error) {
+		return calls.Start(conn, func() (m Member, err error) {
 			m.Name = name
-			m.Data, m.Stat, err = s.Read(zkpath.Join(dir, name))
+			m.Data, m.Stat, err = conn.Read(zkpath.Join(dir, name))
 			return m, err
 		})
 	}, func(_ string, p *calls.Pending[Member]) error {
@@ -94,24 +94,24 @@ func eachOf[T any](
 // until it wants no more. It ends as [observe.Queue.Follow] does. What changes faster
 // than it is read is told as one change.
 func Watch(
-	ctx context.Context, s *zkconn.Conn, dir string, tell func([]Member) (more bool),
+	ctx context.Context, conn *zkconn.Conn, dir string, tell func([]Member) (more bool),
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g := newGroup(s, dir, tell)
-	return observe.FollowChildren(ctx, s, dir, g.dirty, g.see)
+	g := newGroup(conn, dir, tell)
+	return observe.FollowChildren(ctx, conn, dir, g.dirty, g.see)
 }
 
-func newGroup(s *zkconn.Conn, dir string, tell func([]Member) (more bool)) *group {
+func newGroup(conn *zkconn.Conn, dir string, tell func([]Member) (more bool)) *group {
 	return &group{
-		s: s, dir: dir, tell: tell, known: map[string]*known{},
+		conn: conn, dir: dir, tell: tell, known: map[string]*known{},
 		dirty: make(chan struct{}, 1),
 	}
 }
 
 // A group is what a reader knows of one. It belongs to the goroutine in Watch.
 type group struct {
-	s     *zkconn.Conn
+	conn  *zkconn.Conn
 	dir   string
 	tell  func([]Member) (more bool)
 	known map[string]*known
@@ -193,15 +193,15 @@ func (g *group) readAll(ctx context.Context, unread []string) error {
 
 // pause waits until the next round may begin.
 func (g *group) pause(ctx context.Context) error {
-	err := g.s.Pause(ctx, roundsApart-time.Since(g.round))
+	err := g.conn.Pause(ctx, roundsApart-time.Since(g.round))
 	g.round = time.Now()
 	return err
 }
 
 // read reads a member, with a watch.
 func (g *group) read(ctx context.Context, name string) *calls.Pending[*known] {
-	return calls.Start(g.s, func() (*known, error) {
-		data, stat, events, err := g.s.WatchData(ctx, zkpath.Join(g.dir, name))
+	return calls.Start(g.conn, func() (*known, error) {
+		data, stat, events, err := g.conn.WatchData(ctx, zkpath.Join(g.dir, name))
 		if err != nil {
 			return nil, err
 		}

@@ -47,7 +47,7 @@ type Keeper struct {
 
 // A keeping is of the Keeper's goroutine.
 type keeping struct {
-	s       *zkconn.Conn
+	conn    *zkconn.Conn
 	name    name
 	named   bool // the name is this Keeper's
 	claim   *znode.Claim
@@ -71,7 +71,8 @@ type state struct {
 	rejection error // why has is less than done
 
 	removal *calls.Pending[struct{}] // of what may be left, once ended is closed
-	left    func(ctx context.Context) error
+	// waits for the delete of the one that was held; nil: there was none
+	awaitDelete func(ctx context.Context) error
 }
 
 // ErrClosed ends what is done with a Keeper after Close.
@@ -103,9 +104,9 @@ func (k *Keeper) Start() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	k.stop, k.ended, k.err = stop, make(chan struct{}), nil
-	s := k.use()
+	conn := k.use()
 	k.keeping = &keeping{
-		s: s, name: name{s, k.path}, claim: znode.NewClaim(s, k.path),
+		conn: conn, name: name{conn, k.path}, claim: znode.NewClaim(conn, k.path),
 	}
 	go k.run(ctx, k.removal)
 }
@@ -120,7 +121,7 @@ func (k *Keeper) run(ctx context.Context, former *calls.Pending[struct{}]) {
 	keep := func() error { return k.keepOne(ctx) }
 	for err == nil {
 		if err = keep(); outcome.Refused(err) && k.rejected(err) {
-			err = k.s.Insist(ctx, keep)
+			err = k.conn.Insist(ctx, keep)
 		}
 	}
 	if ctx.Err() == nil && !errors.Is(err, outcome.ErrClosed) {
@@ -149,7 +150,7 @@ func (k *Keeper) rejected(err error) (hadOne bool) {
 func (k *Keeper) keepOne(ctx context.Context) error {
 	k.owner.Obtaining()
 	o := &obtaining{Keeper: k}
-	err := wait.Until(ctx, k.s, o)
+	err := wait.Until(ctx, k.conn, o)
 	n := o.node
 	if err != nil {
 		k.owner.Failed(err)
@@ -183,7 +184,8 @@ func (k *Keeper) afterLoss(ctx context.Context, n *znode.Node) error {
 	if errors.Is(n.Cause(), znode.ErrGone) {
 		pause = k.pace.next()
 	}
-	return k.s.Pause(ctx, pause) // for a ctx that is done, or a connection that is closed
+	// Also for a ctx that is done, or a connection that is closed.
+	return k.conn.Pause(ctx, pause)
 }
 
 // setData gives a znode each data that are set, until it has ended.
@@ -233,20 +235,20 @@ func (k *Keeper) end(err error) {
 	k.mu.Lock()
 	n := k.node
 	k.mu.Unlock()
-	var left func(context.Context) error
+	var awaitDelete func(context.Context) error
 	if n != nil && !n.HasEnded() {
-		left = n.StartLeaving()
+		awaitDelete = n.StartLeaving()
 	}
 	kept := k.keeping
-	removal := calls.Start(kept.s, func() (none struct{}, err error) {
-		defer kept.s.Release()
+	removal := calls.Start(kept.conn, func() (none struct{}, err error) {
+		defer kept.conn.Release()
 		if kept.named {
 			defer kept.name.giveBack()
 		}
 		return none, kept.claim.Discard(k.spec.Log, n)
 	})
 	k.change(func(s *state) {
-		s.err, s.removal, s.left, s.taken = err, removal, left, nil
+		s.err, s.removal, s.awaitDelete, s.taken = err, removal, awaitDelete, nil
 		s.stop()
 		s.stop = nil
 		close(s.ended)
@@ -288,7 +290,7 @@ func (k *Keeper) await(ctx context.Context, ok func(s *state) (bool, error)) err
 			if taken != nil {
 				at = wait.Place{Text: taken.Error(), Behind: k.path, Ahead: 1}
 			}
-			err := wait.Explain(kept.s, outcome.Cancelled(ctx), at, asked)
+			err := wait.Explain(kept.conn, outcome.Cancelled(ctx), at, asked)
 			if errors.Is(err, wait.ErrBusy) {
 				return &existsError{err}
 			}
@@ -322,12 +324,12 @@ func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 	})
 }
 
-// A Removal is what Close has begun: wait for Left, and then for Removed.
+// A Removal is what Close has begun, in the order in which to wait for it.
 type Removal struct {
 	// of the znode that was held; nil: there was none
-	Left func(ctx context.Context) error
+	AwaitDelete func(ctx context.Context) error
 	// of what former sessions may have left
-	Removed func(ctx context.Context) error
+	AwaitFormer func(ctx context.Context) error
 }
 
 // Stop has the Keeper end, in the background. The channel is closed once it has; nil: it
@@ -360,7 +362,7 @@ func (k *Keeper) Close(ctx context.Context) (Removal, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	removal := k.removal
-	return Removal{k.left, func(ctx context.Context) error {
+	return Removal{k.awaitDelete, func(ctx context.Context) error {
 		_, err := removal.Wait(ctx)
 		return err
 	}}, nil

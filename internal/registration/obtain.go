@@ -26,7 +26,7 @@ func (o *obtaining) Check(ctx context.Context) (free bool, err error) {
 	if o.node != nil {
 		return true, nil
 	}
-	o.reconnected, o.rival, o.changed = o.s.Reconnected(), nil, nil
+	o.reconnected, o.rival, o.changed = o.conn.Reconnected(), nil, nil
 	if !o.named {
 		if o.rival = o.name.take(); o.rival != nil {
 			return false, o.lookAtRival(ctx)
@@ -43,7 +43,7 @@ func (o *obtaining) Check(ctx context.Context) (free bool, err error) {
 		o.isTaken(taken)
 		return false, nil
 	case errors.Is(err, znode.ErrNoDir):
-		if err := o.s.Pause(ctx, o.pace.next()); err != nil {
+		if err := o.conn.Pause(ctx, o.pace.next()); err != nil {
 			return false, err
 		}
 		return false, errParentDeleted
@@ -61,9 +61,9 @@ var errParentDeleted = errors.New("somebody deletes the parent znode")
 
 // lookAtRival reads the znode of another Keeper, which need not be there just now.
 func (o *obtaining) lookAtRival(ctx context.Context) error {
-	taken, err := calls.Call(ctx, o.s, func() (*znode.TakenError, error) {
-		taken := &znode.TakenError{Path: o.path, Session: o.s.SessionID()}
-		data, stat, err := o.s.Read(o.path)
+	taken, err := calls.Call(ctx, o.conn, func() (*znode.TakenError, error) {
+		taken := &znode.TakenError{Path: o.path, Session: o.conn.SessionID()}
+		data, stat, err := o.conn.Read(o.path)
 		switch {
 		case err == nil:
 			taken.Session, taken.Data = stat.EphemeralOwner, data
@@ -84,12 +84,12 @@ func (o *obtaining) Wait(ctx context.Context) error {
 		Blocker: o.rival, Watch: o.changed, Path: o.path,
 		Reconnected: o.reconnected, Poll: wait.NextPoll(),
 	}
-	by, ev, err := wake.Sleep(ctx, o.s)
+	by, ev, err := wake.Sleep(ctx, o.conn)
 	if errors.Is(ev.Err, zk.ErrClosing) {
-		o.s.ConnClosed()
+		o.conn.ConnClosed()
 	}
 	if err == nil && by == wait.WatchFired {
-		err = o.s.Pause(ctx, o.pace.next())
+		err = o.conn.Pause(ctx, o.pace.next())
 	}
 	return err
 }

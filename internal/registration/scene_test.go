@@ -236,11 +236,11 @@ func kept(
 // closeIt closes a Keeper, and waits until nothing of it is left.
 func closeIt(ctx context.Context, k *registration.Keeper) error {
 	removal, err := k.Close(ctx)
-	if err == nil && removal.Left != nil {
-		err = removal.Left(ctx)
+	if err == nil && removal.AwaitDelete != nil {
+		err = removal.AwaitDelete(ctx)
 	}
-	if err == nil && removal.Removed != nil {
-		err = removal.Removed(ctx)
+	if err == nil && removal.AwaitFormer != nil {
+		err = removal.AwaitFormer(ctx)
 	}
 	return err
 }

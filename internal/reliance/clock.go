@@ -12,9 +12,9 @@ import (
 // A clock knows until when a session of its connection can be relied on. Package
 // lossclock judges; a clock keeps what it has to be given.
 type clock struct {
-	evidence lossclock.Clock
-	timeline lossclock.Timeline
-	wall     func(now time.Time) time.Time // the wall clock of a reading
+	lossClock lossclock.Clock
+	timeline  lossclock.Timeline
+	wall      func(now time.Time) time.Time // the wall clock of a reading
 
 	timeout       func() time.Duration                  // see Learn
 	serverTick    time.Duration                         // see Learn
@@ -55,23 +55,23 @@ func (c *clock) programTime(at time.Time) time.Time {
 }
 
 // Asked records a request that may be a contact.
-func (c *clock) Asked() { c.evidence.Ask(c.terms()) }
+func (c *clock) Asked() { c.lossClock.Ask(c.terms()) }
 
 // Heard records a contact that was answered just now.
 func (c *clock) Heard(session int64, sent time.Time) {
 	answered := c.Now()
-	c.evidence.Note(c.terms(), session, c.timeline.Before(sent), answered)
+	c.lossClock.Note(c.terms(), session, c.timeline.Earliest(sent), answered)
 }
 
 // goodUntil is until when a session can be relied on; false if that is not known.
 func (c *clock) goodUntil(session int64) (time.Time, bool) {
-	return c.evidence.GoodUntil(c.terms(), session, c.handshake(session))
+	return c.lossClock.GoodUntil(c.terms(), session, c.handshake(session))
 }
 
 // outlasts reports whether new evidence will most likely come in time for a hold with
 // that margin.
 func (c *clock) outlasts(session int64, margin time.Duration) bool {
-	return c.evidence.Outlasts(c.terms(), session, c.handshake(session), margin)
+	return c.lossClock.Outlasts(c.terms(), session, c.handshake(session), margin)
 }
 
 // A resumption dates the last handshake of a *zk.Conn, which does not tell of handshakes:
@@ -96,7 +96,7 @@ func (c *clock) handshake(session int64) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	return c.timeline.Before(at)
+	return c.timeline.Earliest(at)
 }
 
 // SawDown records that the connection was seen to be down, at a time of Now that was read
@@ -142,7 +142,7 @@ func (c *clock) CheckMargin(margin time.Duration) error {
 func (c *clock) explain(cause error, session int64, margin time.Duration) error {
 	now, terms := c.Now(), c.terms()
 	ago := func(t time.Time) time.Duration { return rounded(now.Sub(t)) }
-	last, detail := c.evidence.Last(session), ""
+	last, detail := c.lossClock.Last(session), ""
 	switch {
 	case last.IsZero(): // nothing is known
 		return cause
@@ -152,7 +152,7 @@ func (c *clock) explain(cause error, session int64, margin time.Duration) error 
 	case errors.Is(cause, outcome.ErrSuspended):
 		// The last response may be younger than what counts: a follower answers, too.
 		known := "its leader may not have confirmed any request"
-		counts := c.evidence.Reported(terms, session, c.handshake(session))
+		counts := c.lossClock.Reported(terms, session, c.handshake(session))
 		if !counts.IsZero() {
 			known = fmt.Sprintf("the last request that its leader confirmed is "+
 				"%v old, and the session may end at %v", ago(counts), terms.Timeout)

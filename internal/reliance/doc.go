@@ -28,9 +28,10 @@
 //     It is notified when its session has ended. If it is held, it is also notified when
 //     the session is suspended, that is, when the time that the leader certainly grants
 //     has run out.
-//   - far: of an ephemeral that waits, that it needs no proof of its session yet (Rest).
-//     If all are, and none is created, nobody asks for contacts: the session is idle for
-//     the loss clock, which then relies on the client's pings. LookBy vouches for these.
+//   - rest: of an ephemeral that waits, that it is far from its turn, and needs no proof
+//     of its session yet. If all do, and none is created, nobody asks for contacts: the
+//     session is idle for the loss clock, which then relies on the client's pings. LookBy
+//     vouches for these.
 //   - margin: how much earlier than necessary a held ephemeral is notified that the
 //     session is suspended (Hold). Each has its own.
 //   - contact: a request that has certainly reached the leader (Heard).

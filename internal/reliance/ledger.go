@@ -20,7 +20,7 @@ type Ledger struct {
 	used     bool      // there are users; see Resume
 	wanted   bool      // contacts are: some users need them; see update
 	creating int       // creates under way
-	far      int       // how many of ephemerals are far from their turn
+	resting  int       // how many of ephemerals are far from their turn; see Rest
 	lookBy   time.Time // when somebody is to look again; see LookBy
 
 	// ephemerals are the znodes that are tracked, by path: if another's znode is found in
@@ -74,7 +74,7 @@ type tracked struct {
 	Ephemeral
 	session int64         // in which the znode lives
 	held    bool          // it is lost, too, if the session is suspended
-	far     bool          // it needs no proof of the session yet; see Rest
+	rests   bool          // it needs no proof of the session yet; see Rest
 	margin  time.Duration // how much earlier than necessary it is lost then
 }
 
@@ -109,7 +109,7 @@ func (l *Ledger) Idle() {
 // Rests reports whether nobody needs contacts although there are users: all ephemerals
 // are far from their turn, and none is being created.
 func (l *Ledger) Rests() bool {
-	return l.far > 0 && l.far == len(l.ephemerals) && l.creating == 0
+	return l.resting > 0 && l.resting == len(l.ephemerals) && l.creating == 0
 }
 
 // update tells the clock whether contacts are wanted.
@@ -121,9 +121,9 @@ func (l *Ledger) update() {
 	l.lookLate() // the clock is about to rely on the pings so far
 	l.wanted = wanted
 	if wanted {
-		l.evidence.Wanted(l.Now())
+		l.lossClock.Wanted(l.Now())
 	} else {
-		l.evidence.Unwanted(l.Now())
+		l.lossClock.Unwanted(l.Now())
 	}
 }
 
@@ -137,13 +137,13 @@ func (l *Ledger) LookBy(at time.Time) {
 // lookLate tells the clock if the process stood still.
 func (l *Ledger) lookLate() {
 	now := l.Now()
-	if l.used && !l.wanted && now.Sub(l.lookBy) > l.Timeout()/lateShare {
-		l.evidence.Interrupt(now)
+	if l.used && !l.wanted && now.Sub(l.lookBy) > l.Timeout()/stoodStillShare {
+		l.lossClock.Interrupt(now)
 	}
 }
 
-// lateShare is the part of T by which a look may be late.
-const lateShare = 20
+// stoodStillShare is the part of T by which a look is late if the process stood still.
+const stoodStillShare = 20
 
 // BeginCreate says that an ephemeral is about to be created, until EndCreate.
 func (l *Ledger) BeginCreate() {
@@ -166,7 +166,7 @@ func (l *Ledger) Track(path string, session int64, e Ephemeral) {
 
 // Untrack is documented at Track.
 func (l *Ledger) Untrack(path string) {
-	l.setFar(path, false)
+	l.setRests(path, false)
 	delete(l.ephemerals, path)
 	l.update()
 }
@@ -174,25 +174,25 @@ func (l *Ledger) Untrack(path string) {
 // Rest says that the ephemeral at path is far from its turn: it needs no proof of its
 // session until Approach, or Hold. If all need none, no contact is asked for.
 func (l *Ledger) Rest(path string) {
-	l.setFar(path, true)
+	l.setRests(path, true)
 	l.update()
 }
 
 // Approach undoes Rest.
 func (l *Ledger) Approach(path string) {
-	l.setFar(path, false)
+	l.setRests(path, false)
 	l.update()
 }
 
-func (l *Ledger) setFar(path string, far bool) {
+func (l *Ledger) setRests(path string, rests bool) {
 	t := l.ephemerals[path]
-	if t == nil || t.held && far || t.far == far {
+	if t == nil || t.held && rests || t.rests == rests {
 		return
 	}
-	if t.far = far; far {
-		l.far++
+	if t.rests = rests; rests {
+		l.resting++
 	} else {
-		l.far--
+		l.resting--
 	}
 }
 
@@ -223,20 +223,17 @@ func (l *Ledger) EphemeralsAt(path string) (found []Ephemeral) {
 // has to wait for a contact if it would be notified although nothing is wrong. With a
 // margin, until is when to look at it again. To hold what is held may extend its margin.
 func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err error) {
-	t := l.ephemerals[path]
-	if t == nil { // it has ended, and was untracked once it was removed
-		return until, outcome.ErrSessionEnded
-	}
 	l.Approach(path)
-	margin = max(margin, t.margin)
-	if err := l.workable(); err != nil {
+	t, err := l.find(path)
+	if err != nil {
 		return until, err
 	}
+	margin = max(margin, t.margin)
 	// One that is held already keeps its hold, whatever the timeout is by now.
 	if err := l.CheckMargin(margin); !t.held && err != nil {
 		return until, err
 	}
-	if cause := l.judge(t.session, margin); cause != nil {
+	if cause := l.lossCause(t.session, margin); cause != nil {
 		return until, l.explain(cause, t.session, margin)
 	}
 	// A new hold that would be lost before the next proof is due, without any fault, is
@@ -254,17 +251,23 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 // Judge returns why the ephemeral at path, which is held, cannot be relied on at this
 // moment; nil if it can.
 func (l *Ledger) Judge(path string) error {
-	t := l.ephemerals[path]
-	if t == nil {
-		return outcome.ErrSessionEnded
-	}
-	if err := l.workable(); err != nil {
+	t, err := l.find(path)
+	if err != nil {
 		return err
 	}
-	if cause := l.judge(t.session, t.margin); cause != nil {
+	if cause := l.lossCause(t.session, t.margin); cause != nil {
 		return l.explain(cause, t.session, t.margin)
 	}
 	return nil
+}
+
+// find returns the ephemeral at path, or why none can be relied on there.
+func (l *Ledger) find(path string) (*tracked, error) {
+	t := l.ephemerals[path]
+	if t == nil { // it has ended, and was untracked once it was removed
+		return nil, outcome.ErrSessionEnded
+	}
+	return t, l.workable()
 }
 
 // workable returns an error if T is so short for the tick that no proof would come in
@@ -291,10 +294,10 @@ func (l *Ledger) Until(path string) time.Time {
 	return time.Now()
 }
 
-// judge returns why a hold in that session, with that margin, cannot be relied on now;
-// nil if it can. Each tick of the heartbeat asks for each ephemeral, and an answer that
-// concerns nobody is not explained: of a waiter, most are that it has no proof.
-func (l *Ledger) judge(session int64, margin time.Duration) error {
+// lossCause returns why a hold in that session, with that margin, cannot be relied on
+// now; nil if it can. Each tick of the heartbeat asks for each ephemeral, and an answer
+// that concerns nobody is not explained: of a waiter, most are that it has no proof.
+func (l *Ledger) lossCause(session int64, margin time.Duration) error {
 	now := l.Now()
 	until, ok := l.goodUntil(session)
 	switch {
@@ -333,7 +336,7 @@ func (l *Ledger) Suspended() []Notice {
 // notices returns the notices of those that are lost for a cause which counts.
 func (l *Ledger) notices(counts func(*tracked, error) bool) (all []Notice) {
 	for _, t := range l.ephemerals {
-		if cause := l.judge(t.session, t.margin); cause != nil && counts(t, cause) {
+		if cause := l.lossCause(t.session, t.margin); cause != nil && counts(t, cause) {
 			cause = l.explain(cause, t.session, t.margin)
 			all = append(all, Notice{t.Ephemeral, cause})
 		}
@@ -343,7 +346,7 @@ func (l *Ledger) notices(counts func(*tracked, error) bool) (all []Notice) {
 
 // NextSync is when the next heartbeat is due, if the last one was sent at lastSync.
 func (l *Ledger) NextSync(session int64, lastSync time.Time) time.Time {
-	return l.evidence.NextSync(l.terms(), session, l.handshake(session), lastSync,
+	return l.lossClock.NextSync(l.terms(), session, l.handshake(session), lastSync,
 		len(l.ephemerals) > 0)
 }
 
@@ -398,15 +401,15 @@ func (l *Ledger) Due(now time.Time) (rung []func()) {
 
 const (
 	warnEvery = time.Minute
-	slowShare = 2 // of the time that is a loss
+	warnShare = 2 // of the time that is a loss
 )
 
 // warning returns a call that warns that answers take long for those that are held; nil
 // if they do not, or it has warned recently.
 func (l *Ledger) warning(now time.Time) func() {
 	log, terms := l.log, l.terms()
-	answer, longest := l.evidence.Answer(), terms.LongestAnswer()
-	if log == nil || answer*slowShare < longest || now.Sub(l.warned) < warnEvery {
+	answer, longest := l.lossClock.Answer(), terms.LongestAnswer()
+	if log == nil || answer*warnShare < longest || now.Sub(l.warned) < warnEvery {
 		return nil
 	}
 	for _, t := range l.ephemerals {

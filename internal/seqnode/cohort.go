@@ -39,8 +39,23 @@ type cohort struct {
 	directories directories
 }
 
+// listed is what a list was good for besides the facts that were reported.
+type listed struct {
+	names   []seqname.Name // the participants, in order
+	foreign string         // one of what should not be in the directory; "": nothing
+}
+
+// An answer is one to a list, and when that was asked for.
+type answer struct {
+	stamp    order.Stamp
+	epoch    order.Epoch
+	children []string
+	stat     *zk.Stat
+	err      error
+}
+
 type cohortKey struct {
-	s *zkconn.Conn
+	conn *zkconn.Conn
 	Key
 }
 
@@ -54,8 +69,8 @@ var cohorts sync.Map // cohortKey to *cohort
 func (q *Queue) Key() Key { return Key{q.Dir, strings.Join(q.Kinds, "/")} }
 
 // enlist returns the cohort of a connection in the queue, with one user more and locked.
-func (q *Queue) enlist(s *zkconn.Conn) *cohort {
-	key := cohortKey{s, q.Key()}
+func (q *Queue) enlist(conn *zkconn.Conn) *cohort {
+	key := cohortKey{conn, q.Key()}
 	for {
 		found, ok := cohorts.Load(key)
 		if !ok {
@@ -74,9 +89,9 @@ func (q *Queue) enlist(s *zkconn.Conn) *cohort {
 // newCohort knows of the queue what was noted when the last cohort went.
 func newCohort(key cohortKey, q *Queue) *cohort {
 	c := &cohort{key: key, order: order.New(order.Rules{
-		Excludes: q.Excludes, Nested: q.Nested, Ordered: key.s.InOrder(),
+		Excludes: q.Excludes, Nested: q.Nested, Ordered: key.conn.InOrder(),
 	})}
-	if w, ok := key.s.Noted(key.Key).(order.Watermark); ok {
+	if w, ok := key.conn.Noted(key.Key).(order.Watermark); ok {
 		c.order.Remember(w)
 	}
 	return c
@@ -89,13 +104,13 @@ func (c *cohort) leaveLocked() {
 	}
 	c.unused = true
 	if w, ok := c.order.Watermark(); ok {
-		c.key.s.Note(c.key.Key, w)
+		c.key.conn.Note(c.key.Key, w)
 	}
 	cohorts.Delete(c.key)
 }
 
 // epoch is how often the connection has been away.
-func (c *cohort) epoch() order.Epoch { return order.Epoch(c.key.s.Epoch()) }
+func (c *cohort) epoch() order.Epoch { return order.Epoch(c.key.conn.Epoch()) }
 
 // asking returns the Stamp of a request that follows: its answer is reported with that.
 func (c *cohort) asking() order.Stamp {
@@ -168,7 +183,7 @@ func (c *cohort) countsNumbers(m *Member) bool {
 func (c *cohort) decide(m *Member) order.Decision {
 	c.mu.Lock()
 	before := c.epoch()
-	czxid, _ := c.key.s.IncarnationNow(m.queue.Dir) // 0: not known
+	czxid, _ := c.key.conn.IncarnationNow(m.queue.Dir) // 0: not known
 	c.order.Directory(before, czxid)
 	c.confirmLocked(m)
 	d := c.order.Decide(m.self, c.epoch())
@@ -237,12 +252,12 @@ func (c *cohort) list(
 // beginListLocked sends a list, behind a sync if the server may lag: it knows then what
 // anybody has seen before.
 func (c *cohort) beginListLocked(q *Queue, sync bool) *calls.Pending[listed] {
-	s, epoch := c.key.s, c.epoch()
+	conn, epoch := c.key.conn, c.epoch()
 	stamp := c.order.Asking(epoch, false)
 	var list *calls.Pending[listed]
-	list = calls.Start(s, func() (listed, error) {
+	list = calls.Start(conn, func() (listed, error) {
 		if sync {
-			if err := s.Sync(q.Dir); err != nil {
+			if err := conn.Sync(q.Dir); err != nil {
 				return listed{}, err
 			}
 			c.mu.Lock()
@@ -252,7 +267,7 @@ func (c *cohort) beginListLocked(q *Queue, sync bool) *calls.Pending[listed] {
 			}
 			c.mu.Unlock()
 		}
-		return c.report(q, q.children(s, stamp, epoch))
+		return c.report(q, q.children(conn, stamp, epoch))
 	})
 	c.listing, c.stamp = list, stamp
 	return list
@@ -290,11 +305,11 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 
 // read reads several participants at once, and tells which are there.
 func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error {
-	s, stamp := c.key.s, c.asking()
+	conn, stamp := c.key.conn, c.asking()
 	reads := make([]*calls.Pending[struct{}], len(names))
 	for i, n := range names {
-		reads[i] = calls.Start(s, func() (none struct{}, err error) {
-			_, stat, err := s.Read(q.Path(n))
+		reads[i] = calls.Start(conn, func() (none struct{}, err error) {
+			_, stat, err := conn.Read(q.Path(n))
 			if err == nil && zkconn.IsDirectory(stat) {
 				c.isDirectory(stamp, n)
 				err = zk.ErrNoNode
@@ -315,26 +330,11 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error
 	return nil
 }
 
-// listed is what a list was good for besides the facts that were reported.
-type listed struct {
-	names   []seqname.Name // the participants, in order
-	foreign string         // one of what should not be in the directory; "": nothing
-}
-
-// An answer is one to a list, and when that was asked for.
-type answer struct {
-	stamp    order.Stamp
-	epoch    order.Epoch
-	children []string
-	stat     *zk.Stat
-	err      error
-}
-
 // children lists the directory.
 func (q *Queue) children(
-	s *zkconn.Conn, stamp order.Stamp, epoch order.Epoch,
+	conn *zkconn.Conn, stamp order.Stamp, epoch order.Epoch,
 ) answer {
 	a := answer{stamp: stamp, epoch: epoch}
-	a.children, a.stat, a.err = s.Children(q.Dir)
+	a.children, a.stat, a.err = conn.Children(q.Dir)
 	return a
 }

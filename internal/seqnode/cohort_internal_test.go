@@ -27,7 +27,7 @@ func stubQueue(t *testing.T) (*Queue, *zkconn.Conn) {
 // join creates the znode of a Member.
 func join(t *testing.T, m *Member) error {
 	t.Helper()
-	_, err := znode.Create(t.Context(), m.s, &m.queue.Spec, "", m)
+	_, err := znode.Create(t.Context(), m.conn, &m.queue.Spec, "", m)
 	return err
 }
 

@@ -54,7 +54,7 @@
 //
 // # Locks
 //
-// cohort.mu guards what a cohort says it does, and a Member's self and over. It comes
+// cohort.mu guards what a cohort says it does, and a Member's self and early. It comes
 // before the mutexes of the packages below. Nobody who has it calls ZooKeeper, waits for
 // anything, calls what a Request brings, or ends a Node: End and Removed take it. (End
 // itself holds it while it ends the Node: the order and the holder learn of that in one
@@ -66,9 +66,9 @@
 //
 //   - cohort: the Members of one connection in one queue, and what they know together.
 //   - Member: one Node of ours and its part in the order (self).
-//   - turn: what a waiter keeps of a decision. local: the participant to wait for, if it
-//     is of this process and session. No watch is set on its znode: its Node reports its
-//     end.
+//   - decided: what a waiter keeps of a decision. local: the participant to wait for, if
+//     it is of this process and session. No watch is set on its znode: its Node reports
+//     its end.
 //   - Position: how many are ahead, and whom one waits for, as users receive it.
 //   - rest: of a waiter, that it is far from its turn: as far as is known, others than
 //     its blocker have to go first. It needs no proof of its session yet, so none is

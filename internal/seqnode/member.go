@@ -15,7 +15,7 @@ import (
 type Member struct {
 	// Set by newWaiter; under by EnterUnder.
 	queue    *Queue
-	s        *zkconn.Conn
+	conn     *zkconn.Conn
 	listener Listener // may be nil
 	under    *Member  // the writer whose number it takes; nil of one that waits its turn
 
@@ -26,39 +26,39 @@ type Member struct {
 	epoch     order.Epoch            // from before the create was sent
 	firstList *calls.Pending[answer] // the list behind the create; nil once it is used
 
-	// Guarded by cohort.mu. Created sets self. The Node may end before that; then over
+	// Guarded by cohort.mu. Created sets self. The Node may end before that; then early
 	// says so, and Created makes up for it.
-	self *order.Member
-	over ending
+	self  *order.Member
+	early earlyEnd
 }
 
-// An ending is what happened to a Node before the order had its Member.
-type ending struct{ ended, removed, gone bool }
+// An earlyEnd is what happened to a Node before the order had its Member.
+type earlyEnd struct{ ended, removed, gone bool }
 
 // Sending implements Hooks: the create follows. It begins the list, on a goroutine of its
 // own, so that the list goes out right behind the create, without waiting for its answer:
 // an uncontended lock takes one round trip. The list may overtake the create. It counts
 // only if it shows the znode.
 func (m *Member) Sending() {
-	c := m.queue.enlist(m.s) // c.mu is held from here on
+	c := m.queue.enlist(m.conn) // c.mu is held from here on
 	plan := order.WithList
 	// Read before the create is sent: its answer proves nothing of a later connection.
 	epoch := c.epoch()
 	m.cohort, m.firstList, m.epoch = c, nil, epoch
 	if m.under == nil {
-		plan = c.order.Creating(m.queue.Kind, m.s.SessionID())
+		plan = c.order.Creating(m.queue.Kind, m.conn.SessionID())
 	}
 	stamp := c.order.Asking(epoch, false)
 	c.mu.Unlock()
 	// The next number proves that nobody is ahead, if the parent znode is still the same.
 	// A watch tells that, which is set once and serves all later creates.
 	byNumber := false
-	if plan == order.WithDirectory && m.s.TellsCreates() {
-		byNumber = m.s.WatchIncarnation(m.queue.Dir)
+	if plan == order.WithDirectory && m.conn.TellsCreates() {
+		byNumber = m.conn.WatchIncarnation(m.queue.Dir)
 	}
 	if plan != order.NoList && !byNumber {
-		m.firstList = calls.Start(m.s, func() (answer, error) {
-			return m.queue.children(m.s, stamp, epoch), nil
+		m.firstList = calls.Start(m.conn, func() (answer, error) {
+			return m.queue.children(m.conn, stamp, epoch), nil
 		})
 	}
 }
@@ -88,11 +88,11 @@ func (m *Member) Created(n *znode.Node) error {
 	m.self = c.order.Created(creation)
 	m.self.Driver = m
 	// The session can have ended before the answer came here: then the Node ended first.
-	if m.over.ended {
+	if m.early.ended {
 		m.endLocked(n.Cause())
 	}
-	if m.over.removed {
-		m.removeLocked(m.over.gone)
+	if m.early.removed {
+		m.removeLocked(m.early.gone)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (m *Member) End(cause error, end func() bool) bool {
 	if !end() {
 		return false
 	}
-	if m.over.ended = true; m.self != nil {
+	if m.early.ended = true; m.self != nil {
 		m.endLocked(cause)
 	}
 	return true
@@ -132,8 +132,8 @@ func (m *Member) endLocked(cause error) {
 func (m *Member) Removed(gone bool) {
 	m.cohort.mu.Lock()
 	defer m.cohort.mu.Unlock()
-	if m.over.removed, m.over.gone = true, gone; m.self != nil {
-		// Once more: what was in use when the Node left may be settled by now.
+	if m.early.removed, m.early.gone = true, gone; m.self != nil {
+		// Once more: what was in use when the Node left may not be so any more.
 		m.endLocked(m.node.Cause())
 		m.removeLocked(gone)
 	}

@@ -72,8 +72,8 @@ func (q *Queue) Observed() observe.Queue {
 func (q *Queue) Path(m seqname.Name) string { return zkpath.Join(q.Dir, m.Text) }
 
 // newWaiter returns one whose znode is not created yet.
-func (q *Queue) newWaiter(s *zkconn.Conn, r Request) *waiter {
-	m := &Member{queue: q, s: s, listener: r.Listener}
+func (q *Queue) newWaiter(conn *zkconn.Conn, r Request) *waiter {
+	m := &Member{queue: q, conn: conn, listener: r.Listener}
 	return &waiter{Member: m, request: r, asked: time.Now()}
 }
 
@@ -82,9 +82,9 @@ func (q *Queue) newWaiter(s *zkconn.Conn, r Request) *waiter {
 // connection and a permanent error do, and leave no znode behind. An error says where it
 // stood.
 func (q *Queue) Enter(
-	ctx context.Context, s *zkconn.Conn, r Request,
+	ctx context.Context, conn *zkconn.Conn, r Request,
 ) (*znode.Node, error) {
-	if err := q.CheckTerms(s); err != nil {
+	if err := q.CheckTerms(conn); err != nil {
 		return nil, err
 	}
 	spec := &q.Spec
@@ -94,12 +94,12 @@ func (q *Queue) Enter(
 	}
 	var backoff zkconn.Backoff
 	for {
-		w := q.newWaiter(s, r)
-		n, err := znode.Create(ctx, s, spec, znode.NextNumber, w.Member)
+		w := q.newWaiter(conn, r)
+		n, err := znode.Create(ctx, conn, spec, znode.NextNumber, w.Member)
 		if err != nil {
-			return nil, wait.Explain(s, err, wait.Place{}, w.asked)
+			return nil, wait.Explain(conn, err, wait.Place{}, w.asked)
 		}
-		err = wait.Until(ctx, s, w) // by w.Check, Wait and Commit
+		err = wait.Until(ctx, conn, w) // by w.Check, Wait and Commit
 		if err == nil && ctx.Err() == nil {
 			return n, nil
 		}
@@ -108,7 +108,7 @@ func (q *Queue) Enter(
 			if err == nil { // granted, but ctx is done: the caller must not get it
 				err, where = outcome.Cancelled(ctx), wait.Late
 			}
-			err = wait.Explain(s, err, where, w.asked)
+			err = wait.Explain(conn, err, where, w.asked)
 			znode.GiveUp(ctx, []*znode.Node{n})
 			return nil, err
 		}
@@ -117,8 +117,8 @@ func (q *Queue) Enter(
 			"node", n.Path, "cause", n.Cause())
 		n.Withdraw() // it may outlive its session, and would block everybody
 		asked := time.Now()
-		if err := s.Pause(ctx, backoff.Next()); err != nil {
-			return nil, wait.Explain(s, err, w.position().Place(), asked)
+		if err := conn.Pause(ctx, backoff.Next()); err != nil {
+			return nil, wait.Explain(conn, err, w.position().Place(), asked)
 		}
 	}
 }
@@ -129,20 +129,20 @@ func (q *Queue) Enter(
 // others who wait already. If writer turns out to be lost, it enters the queue like
 // anybody.
 func (q *Queue) EnterUnder(
-	ctx context.Context, s *zkconn.Conn, writer *znode.Node, r Request,
+	ctx context.Context, conn *zkconn.Conn, writer *znode.Node, r Request,
 ) (*znode.Node, error) {
-	if err := q.CheckTerms(s); err != nil {
+	if err := q.CheckTerms(conn); err != nil {
 		return nil, err
 	}
-	w := q.newWaiter(s, r)
+	w := q.newWaiter(conn, r)
 	w.request = Request{} // it waits for nobody: no Queued, no single attempt
 	w.under = writer.Hooks().(*Member)
-	n, err := znode.Create(ctx, s, &q.Spec, w.under.self.Name().Number(), w.Member)
+	n, err := znode.Create(ctx, conn, &q.Spec, w.under.self.Name().Number(), w.Member)
 	if err != nil {
-		return nil, wait.Explain(s, err, wait.Place{}, w.asked)
+		return nil, wait.Explain(conn, err, wait.Place{}, w.asked)
 	}
 	n.SetToken(writer.Token())
-	err = wait.Until(ctx, s, w)
+	err = wait.Until(ctx, conn, w)
 	// The writer was there when the grant was decided. It may have ended since, and then
 	// others are admitted that have not seen this reader.
 	if err == nil && writer.HasEnded() {
@@ -151,13 +151,13 @@ func (q *Queue) EnterUnder(
 	switch {
 	case errors.Is(err, znode.ErrEnded):
 		n.Withdraw()
-		return q.Enter(ctx, s, r)
+		return q.Enter(ctx, conn, r)
 	case err == nil && ctx.Err() == nil:
 		return n, nil
 	case err == nil:
 		err = outcome.Cancelled(ctx) // it came too late
 	}
-	err = wait.Explain(s, err, wait.Place{}, w.asked)
+	err = wait.Explain(conn, err, wait.Place{}, w.asked)
 	znode.GiveUp(ctx, []*znode.Node{n})
 	return nil, err
 }
@@ -168,11 +168,11 @@ func (q *Queue) EnterUnder(
 // ErrGone says that the gate or the znode was lost: a caller that wants to rejoin has to
 // come through the gate again. Package leases says what that is good for.
 func (q *Queue) EnterThrough(
-	ctx context.Context, s *zkconn.Conn, gate *znode.Node, r Request,
+	ctx context.Context, conn *zkconn.Conn, gate *znode.Node, r Request,
 ) (*znode.Node, error) {
-	w := q.newWaiter(s, r)
+	w := q.newWaiter(conn, r)
 	var joined []*znode.Node
-	n, err := znode.Create(ctx, s, &q.Spec, znode.NextNumber, w.Member)
+	n, err := znode.Create(ctx, conn, &q.Spec, znode.NextNumber, w.Member)
 	if err == nil {
 		joined = append(joined, n)
 		err = w.untilThrough(ctx, gate)
@@ -184,7 +184,7 @@ func (q *Queue) EnterThrough(
 		gate.Withdraw()
 		return n, nil
 	}
-	err = wait.Explain(s, err, w.position().Place(), w.asked)
+	err = wait.Explain(conn, err, w.position().Place(), w.asked)
 	// In this order: the next process that comes through the gate finds no znode that
 	// waits.
 	znode.GiveUp(ctx, joined, []*znode.Node{gate})

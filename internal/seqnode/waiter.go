@@ -25,7 +25,7 @@ type waiter struct {
 	*Member
 	request Request
 
-	turn    turn      // what was decided last
+	decided decided   // the last time
 	stall   *stall    // nil before the first sleep, and if nothing bounds the wait
 	blocker *stranger // the one that was watched last
 	beyond  *beyond   // whom the last decision named, if that is worth a look
@@ -35,16 +35,16 @@ type waiter struct {
 	// and from Commit on since that began
 	asked time.Time
 
-	told   bool // the Listener was called
-	rests  bool // it is far from its turn: see rest in the package's words
-	looked bool // it has looked before the end of the wait: see lookAtLast
-	moved  bool // since the last decision the one beyond has gone, most likely
+	told         bool // the Listener was called
+	rests        bool // it is far from its turn: see rest in the package's words
+	lookedAtLast bool // it has looked before the end of the wait: see lookAtLast
+	beyondGone   bool // since the last decision the one beyond has gone, most likely
 	// the last list has shown one ahead that certainly holds the lock, or waits; see saw
 	userAhead bool
 }
 
-// A turn is what a waiter keeps of an [order.Decision].
-type turn struct {
+// decided is what a waiter keeps of an [order.Decision].
+type decided struct {
 	ahead   int
 	behind  seqname.Name // whom to wait for; none if it is granted
 	local   *Member      // the same, if it is of this process
@@ -73,6 +73,16 @@ type stranger struct {
 	reconnected <-chan struct{} // waiter.reconnected when it was set
 }
 
+// A beyond is the next participant in the way, past the blocker. Once it has gone, the
+// blocker most likely holds the lock. Meanwhile the waiter finds out what it would have
+// to ask once the blocker has gone: a list shows whether others are left, and a watch on
+// the waiter's own znode that it is there. So the blocker's end grants without a request,
+// and a hand-over takes one round trip instead of two.
+type beyond struct {
+	path string
+	set  *calls.Pending[<-chan zk.Event] // sets its watch; nil before look
+}
+
 // untilThrough is wait.Until of EnterThrough: for as long as gate lasts. A gate of
 // another session can be gone already.
 func (w *waiter) untilThrough(ctx context.Context, gate *znode.Node) error {
@@ -80,7 +90,7 @@ func (w *waiter) untilThrough(ctx context.Context, gate *znode.Node) error {
 		return znode.ErrEnded
 	}
 	stop := context.AfterFunc(gate.Ended(), w.node.Withdraw)
-	err := wait.Until(ctx, w.s, w)
+	err := wait.Until(ctx, w.conn, w)
 	if !stop() && err == nil {
 		return znode.ErrEnded
 	}
@@ -92,7 +102,7 @@ func (w *waiter) untilThrough(ctx context.Context, gate *znode.Node) error {
 // nothing about this one.
 func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	var d order.Decision
-	err = w.s.Retry(ctx, func() (err error) {
+	err = w.conn.Retry(ctx, func() (err error) {
 		d, err = w.decide(ctx)
 		return err
 	})
@@ -100,16 +110,16 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		return false, err
 	}
 	w.restOrApproach(d)
-	w.moved = false
-	w.turn = turn{
+	w.beyondGone = false
+	w.decided = decided{
 		ahead: d.Ahead, behind: d.Behind, first: d.First, confirm: d.Confirm,
 		// If the connection does not announce its close, the deletion that this watch
 		// shows is what holds requests back then (zkconn.Conn.HoldBack).
-		useful: d.Useful || !w.s.TellsClose(),
+		useful: d.Useful || !w.conn.TellsClose(),
 	}
 	w.beyond = w.newBeyond(d.Beyond)
 	if d.Local != nil {
-		w.turn.local = d.Local.Driver.(*Member)
+		w.decided.local = d.Local.Driver.(*Member)
 	}
 	if !w.told { // once for each znode, however often the turn is decided
 		w.told = true
@@ -139,7 +149,7 @@ func (w *waiter) restOrApproach(d order.Decision) {
 func (w *waiter) tellQueued() {
 	if listener := w.request.Listener; listener != nil {
 		znode.OrWithdraw([]*znode.Node{w.node}, func() {
-			listener.Queued(w.node.Path, w.turn.ahead)
+			listener.Queued(w.node.Path, w.decided.ahead)
 		})
 	}
 }
@@ -147,20 +157,20 @@ func (w *waiter) tellQueued() {
 // decide returns a decision that has no question left.
 func (w *waiter) decide(ctx context.Context) (d order.Decision, err error) {
 	// Before anything is asked: a reconnect in between must wake the sleep that follows.
-	w.reconnected = w.s.Reconnected()
+	w.reconnected = w.conn.Reconnected()
 	if err := w.useFirstList(ctx); err != nil {
 		return d, err
 	}
 	var proof *calls.Pending[struct{}] // that the session lives; nil: it is not asked for
 	for {
 		// The session may have ended before the heartbeat finds that out.
-		if w.s.SessionID() != w.node.Session() {
+		if w.conn.SessionID() != w.node.Session() {
 			w.node.Lose(outcome.ErrSessionEnded)
 		}
 		// The number of the znode may grant the turn, if the parent znode is known to be
 		// the same as before. The read that tells is under way since the create.
 		if w.cohort.countsNumbers(w.Member) {
-			w.s.Incarnation(ctx, w.queue.Dir)
+			w.conn.Incarnation(ctx, w.queue.Dir)
 		}
 		d = w.cohort.decide(w.Member)
 		switch {
@@ -173,7 +183,7 @@ func (w *waiter) decide(ctx context.Context) (d order.Decision, err error) {
 				proof = w.approach(proof)
 			}
 			err = w.ask(ctx, d)
-		case w.moved && !d.Granted:
+		case w.beyondGone && !d.Granted:
 			// The one beyond has gone, maybe others with it. This list shows who is left,
 			// so that the blocker's event alone can grant the turn.
 			err = w.list(ctx, false)
@@ -234,7 +244,7 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 	}
 	// If the read of the waiter's znode is under way, its answer comes first. It may be
 	// all that is missing, and spares the list.
-	if w.s.InOrder() {
+	if w.conn.InOrder() {
 		if waited := w.node.AwaitConfirmation(ctx); waited {
 			return nil
 		}
@@ -247,7 +257,7 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 
 // list lists the queue, which also shows what became of the one beyond.
 func (w *waiter) list(ctx context.Context, sync bool) error {
-	w.moved = false
+	w.beyondGone = false
 	l, err := w.cohort.list(ctx, w.Member, sync)
 	if err == nil {
 		w.saw(l)
@@ -289,18 +299,18 @@ func (w *waiter) Wait(ctx context.Context) error {
 	w.startStall()
 	if w.isBehindSingleAttempt() { // for so short a time no watch is set
 		wake := wait.Wakers{Reconnected: w.reconnected}
-		if local := w.turn.local; local != nil {
+		if local := w.decided.local; local != nil {
 			wake.Blocker = local.node.Ended().Done()
 		}
 		return w.sleep(ctx, wake)
 	}
 	w.watchSelf()
-	if local := w.turn.local; local != nil {
+	if local := w.decided.local; local != nil {
 		// The blocker is of this process: its Node reports the end, without a watch.
 		return w.sleep(ctx, wait.Wakers{Blocker: local.node.Ended().Done()})
 	}
 	// Both watches are set at once. Only the blocker's is waited for.
-	w.beyond.look(ctx, w.s)
+	w.beyond.look(ctx, w.conn)
 	switch decideAgain, err := w.watchBlocker(ctx); {
 	case errors.Is(err, zk.ErrNoNode):
 		// It went after the list. No watch is set, and the order can decide again.
@@ -322,17 +332,17 @@ func (w *waiter) Wait(ctx context.Context) error {
 // out. decideAgain: the read that sets the watch has shown what the blocker is.
 func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error) {
 	b := w.blocker
-	if b != nil && b.events != nil && b.name == w.turn.behind &&
+	if b != nil && b.events != nil && b.name == w.decided.behind &&
 		b.reconnected == w.reconnected {
 		return false, nil
 	}
-	known := w.knows(w.turn.behind)
+	known := w.knows(w.decided.behind)
 	// The Stamp comes before the request: what the list showed later counts for more.
 	b = &stranger{
-		name: w.turn.behind, stamp: w.cohort.asking(), reconnected: w.reconnected,
+		name: w.decided.behind, stamp: w.cohort.asking(), reconnected: w.reconnected,
 	}
 	w.blocker = b
-	b.stat, b.events, err = w.s.WatchStat(ctx, w.queue.Path(b.name))
+	b.stat, b.events, err = w.conn.WatchStat(ctx, w.queue.Path(b.name))
 	if err != nil {
 		return false, err
 	}
@@ -361,14 +371,14 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 		wake.Stall = w.stall.due
 	}
 	for {
-		by, ev, err := wake.Sleep(ctx, w.s)
+		by, ev, err := wake.Sleep(ctx, w.conn)
 		if err != nil {
 			return err
 		}
 		switch by {
 		case wait.WatchFired:
 			if errors.Is(ev.Err, zk.ErrClosing) {
-				w.s.ConnClosed()
+				w.conn.ConnClosed()
 			}
 			w.blocker.events = nil
 			if ev.Type == zk.EventNodeDeleted {
@@ -403,7 +413,7 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 			}
 		case wait.PollDue: // no event has come; is the blocker there?
 			switch {
-			case w.s.Missing(ctx, wake.Path):
+			case w.conn.Missing(ctx, wake.Path):
 				w.cohort.doubt(w.Member)
 			case w.rests && !w.isBehindOwn():
 				// The blocker is there, so the turn has not come; see isStillBehind.
@@ -421,7 +431,7 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 // not known, or it has looked by then.
 func (w *waiter) ending(ctx context.Context) <-chan time.Time {
 	in, ok := wait.Ending(ctx)
-	if !ok || !w.rests || w.looked {
+	if !ok || !w.rests || w.lookedAtLast {
 		return nil
 	}
 	return time.After(in)
@@ -439,8 +449,8 @@ func (w *waiter) isStillBehind(
 		return false, nil
 	}
 	decideAgain := false
-	err = w.s.Retry(ctx, func() (err error) {
-		w.reconnected = w.s.Reconnected()
+	err = w.conn.Retry(ctx, func() (err error) {
+		w.reconnected = w.conn.Reconnected()
 		decideAgain, err = w.watchBlocker(ctx)
 		return err
 	})
@@ -458,23 +468,23 @@ func (w *waiter) isStillBehind(
 // isBehindOwn tells whether the blocker that is watched has turned out to be one of this
 // process, which its waiters need not watch: its create was answered after they decided.
 func (w *waiter) isBehindOwn() bool {
-	return w.s.Ephemeral(w.queue.Path(w.blocker.name)) != nil
+	return w.conn.Ephemeral(w.queue.Path(w.blocker.name)) != nil
 }
 
 // lookAtLast finds out, shortly before the wait ends, whether ZooKeeper answers, and
 // whether the blocker is there if that is at path: nobody has asked for long. Unanswered,
 // it waits for the end of ctx.
 func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
-	w.looked = true
+	w.lookedAtLast = true
 	// Without a znode to look at one sync does, for all who wait like this.
 	if path == "" || w.isBehindOwn() {
-		w.s.AskAtRest()
+		w.conn.AskAtRest()
 		return true
 	}
-	if err := w.s.CatchUp(ctx, w.queue.Dir); err != nil {
+	if err := w.conn.CatchUp(ctx, w.queue.Dir); err != nil {
 		return false
 	}
-	if w.s.Missing(ctx, path) {
+	if w.conn.Missing(ctx, path) {
 		w.cohort.doubt(w.Member)
 		return false
 	}
@@ -485,24 +495,24 @@ func (w *waiter) lookAtLast(ctx context.Context, path string) (same bool) {
 // about the waiter's znode arrives together with it.
 func (w *waiter) prepare() {
 	w.node.WatchSelf()
-	w.moved = true
+	w.beyondGone = true
 }
 
 // watchSelf begins the watch on the waiter's znode as soon as it can matter.
 func (w *waiter) watchSelf() {
-	if w.turn.local != nil { // when that one leaves, its number tells who is next
-		w.s.WatchIncarnation(w.queue.Dir)
+	if w.decided.local != nil { // when that one leaves, its number tells who is next
+		w.conn.WatchIncarnation(w.queue.Dir)
 	}
-	if w.turn.confirm {
+	if w.decided.confirm {
 		w.node.WatchSelf()
 	} else { // a list would show that the znode is gone, but the next can be hours away
-		w.node.WatchSelfLater(w.turn.lasting())
+		w.node.WatchSelfLater(w.decided.lasting())
 	}
 }
 
 // lasting is how long a wait has to last before its znode is watched.
-func (t *turn) lasting() time.Duration {
-	if t.useful {
+func (d *decided) lasting() time.Duration {
+	if d.useful {
 		return znode.Soon
 	}
 	return znode.Late
@@ -511,8 +521,8 @@ func (t *turn) lasting() time.Duration {
 // Commit implements wait.Goal. If no list has shown the token it takes a read, which the
 // watch on the waiter's znode has most likely done meanwhile.
 func (w *waiter) Commit(ctx context.Context) error {
-	first := w.turn.first
-	w.turn.behind, w.asked = seqname.Name{}, time.Now() // nobody is ahead any more
+	first := w.decided.first
+	w.decided.behind, w.asked = seqname.Name{}, time.Now() // nobody is ahead any more
 	if err := w.node.AwaitToken(ctx); err != nil {
 		return err
 	}
@@ -530,18 +540,18 @@ func (w *waiter) Commit(ctx context.Context) error {
 
 // position is the last decision, as users receive it.
 func (w *waiter) position() Position {
-	t := &w.turn
-	if t.behind.Text == "" {
-		return Position{Ahead: t.ahead}
+	d := &w.decided
+	if d.behind.Text == "" {
+		return Position{Ahead: d.ahead}
 	}
-	p := Position{Ahead: t.ahead, Behind: w.queue.Path(t.behind), ours: t.local != nil}
-	p.elsewhere = p.ours && !w.isOneWith(t.local)
-	known := w.knows(t.behind)
+	p := Position{Ahead: d.ahead, Behind: w.queue.Path(d.behind), ours: d.local != nil}
+	p.elsewhere = p.ours && !w.isOneWith(d.local)
+	known := w.knows(d.behind)
 	p.ownerless = known && zkconn.IsOwnerless(w.blocker.stat)
-	switch name := t.behind.Text; {
+	switch name := d.behind.Text; {
 	case w.userAhead: // somebody ahead is not idle, even if the blocker is
 	case mayBeIdle(name):
-		p.MayBeIdle = !p.ours || t.local.node.IsIdle()
+		p.MayBeIdle = !p.ours || d.local.node.IsIdle()
 	default:
 		p.MayBeIdle = !known && !znode.IsProtected(name)
 	}
@@ -557,7 +567,7 @@ func mayBeIdle(name string) bool {
 // isBehindSingleAttempt tells of a single attempt whether its blocker is another one,
 // which holds the lock, or is about to leave.
 func (w *waiter) isBehindSingleAttempt() bool {
-	return w.request.SingleAttempt && znode.IsSingleAttempt(w.turn.behind.Text)
+	return w.request.SingleAttempt && znode.IsSingleAttempt(w.decided.behind.Text)
 }
 
 // startStall begins the stall, before the first sleep that has one: also of a single
@@ -568,7 +578,7 @@ func (w *waiter) startStall() {
 		w.stall = nil
 	case w.stall == nil:
 		every := w.request.StallTimeout + 2*time.Since(w.asked)
-		w.stall = &stall{every, time.After(every), w.turn.ahead}
+		w.stall = &stall{every, time.After(every), w.decided.ahead}
 	}
 }
 
@@ -601,29 +611,19 @@ func (w *waiter) checkStall(ctx context.Context) error {
 // nearer, these take more time than they save.
 const far = time.Millisecond
 
-// A beyond is the next participant in the way, past the blocker. Once it has gone, the
-// blocker most likely holds the lock. Meanwhile the waiter finds out what it would have
-// to ask once the blocker has gone: a list shows whether others are left, and a watch on
-// the waiter's own znode that it is there. So the blocker's end grants without a request,
-// and a hand-over takes one round trip instead of two.
-type beyond struct {
-	path string
-	set  *calls.Pending[<-chan zk.Event] // sets its watch; nil before look
-}
-
 // newBeyond returns nil if there is none, or if it is not worth a look.
 func (w *waiter) newBeyond(name seqname.Name) *beyond {
-	if name.Text == "" || w.s.RoundTrip() < far {
+	if name.Text == "" || w.conn.RoundTrip() < far {
 		return nil
 	}
 	return &beyond{path: w.queue.Path(name)}
 }
 
 // look begins to watch it. Nobody waits for the answer: the blocker may go before that.
-func (b *beyond) look(ctx context.Context, s *zkconn.Conn) {
+func (b *beyond) look(ctx context.Context, conn *zkconn.Conn) {
 	if b != nil {
-		b.set = calls.Start(s, func() (<-chan zk.Event, error) {
-			return s.Watch(ctx, b.path)
+		b.set = calls.Start(conn, func() (<-chan zk.Event, error) {
+			return conn.Watch(ctx, b.path)
 		})
 	}
 }

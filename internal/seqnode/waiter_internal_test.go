@@ -33,7 +33,7 @@ func TestAWatchWhoseEventIsHereIsNotSetAgain(t *testing.T) {
 	require.NoError(t, join(t, w.Member))
 	defer w.node.Withdraw()
 	w.reconnected = s.Reconnected()
-	w.turn.behind = seqname.Name{Text: "lock-1"}
+	w.decided.behind = seqname.Name{Text: "lock-1"}
 	watch := func() {
 		t.Helper()
 		_, err := w.watchBlocker(t.Context())
@@ -46,7 +46,7 @@ func TestAWatchWhoseEventIsHereIsNotSetAgain(t *testing.T) {
 	ev := <-w.blocker.events
 	require.Equal(t, zk.EventNodeDeleted, ev.Type)
 
-	w.turn.behind = seqname.Name{Text: "lock-2"}
+	w.decided.behind = seqname.Name{Text: "lock-2"}
 	watch()
 	require.Equal(t, 2, conn.watches, "of another")
 	w.reconnected = make(chan struct{})

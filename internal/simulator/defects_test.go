@@ -24,7 +24,7 @@ var defects = []plant.Defect{
 			if c.client.State() == zk.StateHasSession && !c.cfg.Plain {
 				c.ledger.SawDown(c.ledger.Now())
 			}`),
-		plant.In("internal/reliance", "Ledger.judge").After("l.goodUntil", `
+		plant.In("internal/reliance", "Ledger.lossCause").After("l.goodUntil", `
 			last := l.resumption.down
 			if t := l.Timeout(); t > 0 && !last.IsZero() && l.lastHandshake != nil {
 				until, ok = last.Add(t-t/20), true
@@ -61,7 +61,7 @@ var defects = []plant.Defect{
 			Replace("len(v.queue) <= v.most", "len(v.queue) <= v.most+1")),
 	plant.New("the znode of a hold that has ended goes before its margin is over",
 		plant.In("internal/znode", "Node.endOnce").
-			Replace("n.s.Pause(context.Background(), stays)", "stays")),
+			Replace("n.conn.Pause(context.Background(), stays)", "stays")),
 	plant.New("passes without bound while another process waits",
 		plant.In("internal/lockcache", "generation.roomLocked").
 			Replace("g.policy.MaxHandovers", "noBound")),

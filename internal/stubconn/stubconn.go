@@ -27,12 +27,12 @@ func Spec() znode.Spec {
 // Use returns the connection of a client to a user who is done when the test ends.
 func Use(t *testing.T, client zkconn.Client) *zkconn.Conn {
 	t.Helper()
-	s := zkconn.Use(client, zkconn.Config{
+	conn := zkconn.Use(client, zkconn.Config{
 		Timeout: func() time.Duration { return time.Minute }, ServerTick: time.Second,
 		InOrder: true,
 	})
-	t.Cleanup(s.Release)
-	return s
+	t.Cleanup(conn.Release)
+	return conn
 }
 
 // Create is of a zkconn.Client, like all that follow.

@@ -21,10 +21,10 @@ func Ending(ctx context.Context) (in time.Duration, ok bool) {
 
 // AskBeforeEnd asks it for one who waits while others send requests. These may be far
 // from their turn, and send none.
-func AskBeforeEnd(ctx context.Context, s *zkconn.Conn) (stop func() bool) {
+func AskBeforeEnd(ctx context.Context, conn *zkconn.Conn) (stop func() bool) {
 	in, ok := Ending(ctx)
 	if !ok {
 		return func() bool { return false }
 	}
-	return time.AfterFunc(in, s.AskAtRest).Stop
+	return time.AfterFunc(in, conn.AskAtRest).Stop
 }

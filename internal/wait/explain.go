@@ -45,7 +45,7 @@ func (b *Busy) Unwrap() []error { return []error{b.Cause, ErrBusy} }
 // the question was sent. The result is a Busy, or matches zkconn.ErrNoAnswer: if the
 // Place is unknown, and if ZooKeeper is unreachable by now, since those that were ahead
 // can be gone.
-func Explain(s *zkconn.Conn, err error, at Place, asked time.Time) error {
+func Explain(conn *zkconn.Conn, err error, at Place, asked time.Time) error {
 	cancelled := outcome.Cancellation(err) != nil
 	if !errors.Is(err, ErrBusy) && !cancelled {
 		return err
@@ -56,14 +56,14 @@ func Explain(s *zkconn.Conn, err error, at Place, asked time.Time) error {
 	if at == Late {
 		return &lateError{err}
 	}
-	if at.Text != "" && !s.Unavailable() {
+	if at.Text != "" && !conn.Unavailable() {
 		return &Busy{at, err}
 	}
 	if !cancelled {
 		err = errors.New(err.Error()) // for all that is known now, nobody is ahead
 	}
 	if at.Text == "" {
-		return fmt.Errorf("%w: %w", err, s.NoAnswer(asked))
+		return fmt.Errorf("%w: %w", err, conn.NoAnswer(asked))
 	}
-	return fmt.Errorf("%w: %w; before that %s", err, s.NoAnswer(time.Now()), at.Text)
+	return fmt.Errorf("%w: %w; before that %s", err, conn.NoAnswer(time.Now()), at.Text)
 }

@@ -29,8 +29,8 @@ type Goal interface {
 // else; owners of this process wait for each other by a channel. An error that a retry
 // may fix, of a request or since the session cannot be relied on just now, ends nothing;
 // see zkconn.Conn.Retry.
-func Until(ctx context.Context, s *zkconn.Conn, g Goal) error {
-	return s.Retry(ctx, func() error {
+func Until(ctx context.Context, conn *zkconn.Conn, g Goal) error {
+	return conn.Retry(ctx, func() error {
 		for {
 			free, err := g.Check(ctx)
 			switch {

@@ -51,17 +51,17 @@ const (
 // Sleep waits for the first of w, or until ctx is done or the connection closed, which is
 // an error. ev is what a watch fired with.
 func (w *Wakers) Sleep(
-	ctx context.Context, s *zkconn.Conn,
+	ctx context.Context, conn *zkconn.Conn,
 ) (by Wakeup, ev zk.Event, err error) {
 	select {
 	case <-w.Blocker:
 		by = BlockerEnded
 	case ev = <-w.Watch:
 		by = WatchFired
-		noteDeletions(s, w.Path, ev)
+		noteDeletions(conn, w.Path, ev)
 	case ev = <-w.Beyond:
 		by = BeyondFired
-		noteDeletions(s, w.BeyondPath, ev)
+		noteDeletions(conn, w.BeyondPath, ev)
 	case <-w.BeyondSet:
 		by = BeyondAnswered
 	case ev = <-w.Limit:
@@ -80,8 +80,8 @@ func (w *Wakers) Sleep(
 		by = StallDue
 	case <-ctx.Done():
 		err = outcome.Cancelled(ctx)
-	case <-s.Closed():
-		err = s.Pause(ctx, 0)
+	case <-conn.Closed():
+		err = conn.Pause(ctx, 0)
 	}
 	return by, ev, err
 }
@@ -98,16 +98,16 @@ type OwnZnode interface {
 // noteDeletions takes note of what a watch on path tells of znodes of this process. A
 // change of the children follows the deletions among them. So no request follows a
 // deletion at once; see zkconn.Conn.HoldBack.
-func noteDeletions(s *zkconn.Conn, path string, ev zk.Event) {
-	if s.TellsClose() {
+func noteDeletions(conn *zkconn.Conn, path string, ev zk.Event) {
+	if conn.TellsClose() {
 		return
 	}
-	n, _ := s.Ephemeral(path).(OwnZnode)
+	n, _ := conn.Ephemeral(path).(OwnZnode)
 	switch {
 	case n != nil && ev.Type == zk.EventNodeDeleted:
 		n.Deleted()
 	case ev.Type == zk.EventNodeChildrenChanged || ev.Type == 0: // another has the event
-		for _, e := range s.EphemeralsAt(path) {
+		for _, e := range conn.EphemeralsAt(path) {
 			if n, ok := e.(OwnZnode); ok {
 				n.DrainEvent()
 			}

@@ -24,7 +24,7 @@ type Conn struct {
 	// Guarded by registry.mu.
 	users       int         // waiters, holders, unfinished deletes, calls under way
 	idle        *time.Timer // checks whether a Conn without users can be forgotten
-	rested      bool        // it has checked, and nobody has used the Conn since
+	idleChecked bool        // it has checked, and nobody has used the Conn since
 	stopOnClose func()      // takes back Config.WhenClosed; nil: nothing to take back
 
 	// mu guards the rest; see the lock order in the package's documentation. Most events
@@ -110,7 +110,7 @@ func (c *Conn) retainLocked() {
 		return
 	}
 	stop(&c.idle)
-	c.rested = false
+	c.idleChecked = false
 	// A Conn that is kept without users may still have its callback.
 	if c.stopOnClose == nil && c.cfg.WhenClosed != nil {
 		c.stopOnClose = c.cfg.WhenClosed(c.ConnClosed)
@@ -159,7 +159,7 @@ func (c *Conn) forgetIfIdleLocked() {
 		registry.mu.Lock()
 		defer registry.mu.Unlock()
 		if c.idle == check { // otherwise it was stopped as it fired
-			c.idle, c.rested = nil, true
+			c.idle, c.idleChecked = nil, true
 			c.forgetIfIdleLocked()
 		}
 	})
@@ -173,7 +173,7 @@ func (c *Conn) worthKeeping() bool {
 	if c.sweepLocked() > 0 {
 		return true // a second watch on the same path would leave this one to the client
 	}
-	if len(c.notes) > 0 && !c.rested {
+	if len(c.notes) > 0 && !c.idleChecked {
 		return true // notes are worth something for idleCheck
 	}
 	// To ask a server again for containers costs the connection. If the connection looks

@@ -51,15 +51,15 @@ type request struct {
 // make makes a request by call. Each request that a lock needs for itself passes here, so
 // that no caller can forget to record what its outcome shows: the loss clock runs on
 // writes and syncs, availability on all answers. A transaction of the user's (Hold.Multi)
-// does not. rest is the request's length without its head and its path.
+// does not. extra is the size of what is neither head nor path nor data.
 func (c *Conn) make(
-	op *op, path string, rest int, data []byte, call func() error,
+	op *op, path string, extra int, data []byte, call func() error,
 ) error {
 	r := &request{
-		conn: c, op: op, path: path, size: headSize + len(path) + rest + len(data),
+		conn: c, op: op, path: path, size: headSize + len(path) + extra + len(data),
 		data: len(data),
 	}
-	if err := c.checkSize(r); err != nil {
+	if err := c.checkSizeOrSync(r); err != nil {
 		return r.refusal(err)
 	}
 	r.begin()
@@ -78,8 +78,9 @@ func (c *Conn) contain(op *op, call func() error) (err error) {
 	return err
 }
 
-// checkSize returns an error if r would break the connection, as far as is known.
-func (c *Conn) checkSize(r *request) error {
+// checkSizeOrSync returns an error if r would break the connection, as far as is known.
+// If r broke it the last time, that takes a sync.
+func (c *Conn) checkSizeOrSync(r *request) error {
 	if r.size < someLength {
 		return nil
 	}
@@ -259,16 +260,16 @@ func (c *Conn) ReadW(path string) (
 func (c *Conn) Create(
 	path string, data []byte, flags int32, acl []zk.ACL,
 ) (created string, err error) {
-	err = c.make(&createOp, path, restOfCreate(acl), data, func() (err error) {
+	err = c.make(&createOp, path, extraOfCreate(acl), data, func() (err error) {
 		created, err = c.client.Create(path, data, flags, acl)
 		return err
 	})
 	return created, err
 }
 
-// restOfCreate is the size of what a create has behind its path, without the data: the
+// extraOfCreate is the size of what a create has behind its path, without the data: the
 // length of that, the ACLs, each with two texts, and the flags.
-func restOfCreate(acl []zk.ACL) int {
+func extraOfCreate(acl []zk.ACL) int {
 	size := 3 * numberSize
 	for _, a := range acl {
 		size += 3*numberSize + len(a.Scheme) + len(a.ID)
@@ -286,7 +287,7 @@ func (c *Conn) CreateContainer(path string, acl []zk.ACL) error {
 		_, err := c.Create(path, []byte{}, zk.FlagPersistent, acl)
 		return err
 	}
-	return c.make(&createOp, path, restOfCreate(acl), nil, func() error {
+	return c.make(&createOp, path, extraOfCreate(acl), nil, func() error {
 		_, err := c.client.CreateContainer(path, []byte{}, flagContainer, acl)
 		if outcome.Unimplemented(err) { // and the server closes the connection: see there
 			c.mu.Lock()

@@ -14,7 +14,7 @@ const MaxRequest = 0xfffff
 // says nothing. All who use the connection lose their requests. So a request of some
 // length that has broken the connection this often in a row is not made again, and for a
 // while no longer one is. An outage does not count: after a failure such a request is
-// made again only once another one was answered (Conn.checkSize).
+// made again only once another one was answered (Conn.checkSizeOrSync).
 const (
 	cutsAtMost  = 5
 	someLength  = 4096 // no server accepts less

@@ -39,9 +39,9 @@
 // time.
 //
 // While there are users, a timer runs tick. It starts heartbeats, each on a goroutine of
-// its own: one after the other if answers are fast, and a bounded number at a time
-// if they are slow. A Conn that is kept without users has a timer that checks it.
-// There is no other goroutine: those who wait for a watch receive the client's channel.
+// its own: one after the other if answers are fast, and a bounded number at a time if
+// they are slow. A Conn that is kept without users has a timer that checks it. There is
+// no other goroutine: those who wait for a watch receive the client's channel.
 //
 // An ephemeral is notified by the goroutine that finds out: that of the tick, or the one
 // that calls ConnClosed. An alarm is called by the tick.

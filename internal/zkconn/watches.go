@@ -158,7 +158,7 @@ func (ws *Watches) read(
 // watch returns the watch that is shared, or begins to set a new one. What that reads it
 // puts into the reading, once it is set: the watch does not keep it.
 func (ws *Watches) watch(key watchKey, into *reading) (w *watch, isNew bool) {
-	if w, isNew = ws.of(key); !isNew {
+	if w, isNew = ws.sharedOrNew(key); !isNew {
 		return w, false
 	}
 	w.set.Run(ws.conn, func() (none struct{}, err error) {
@@ -174,8 +174,8 @@ func (ws *Watches) watch(key watchKey, into *reading) (w *watch, isNew bool) {
 	return w, true
 }
 
-// of returns the watch that is shared, or a new one, which the caller sets.
-func (ws *Watches) of(key watchKey) (w *watch, isNew bool) {
+// sharedOrNew returns the watch that is shared, or a new one, which the caller sets.
+func (ws *Watches) sharedOrNew(key watchKey) (w *watch, isNew bool) {
 	c := ws.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()

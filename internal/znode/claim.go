@@ -24,7 +24,7 @@ import (
 // znode is read, behind a sync, before it is deleted by its version: only one that takes
 // its place within that round trip, with the same version, is taken for it.
 type Claim struct {
-	s    *zkconn.Conn
+	conn *zkconn.Conn
 	path string
 
 	sent     []sent                // whose znode may stand under the name
@@ -62,29 +62,31 @@ var errReplaced = errors.New("a znode of a former session was in the way")
 var errDataChanged = errors.New("the znode's data was changed meanwhile")
 
 // NewClaim returns the Claim for the znode at path. It sends nothing.
-func NewClaim(s *zkconn.Conn, path string) *Claim { return &Claim{s: s, path: path} }
+func NewClaim(conn *zkconn.Conn, path string) *Claim {
+	return &Claim{conn: conn, path: path}
+}
 
 // Create creates the znode, which is Spec.Kind in Spec.Dir. A znode of a former session
 // of the Claim is deleted and replaced. Another's is a [TakenError]; one that is not
 // ephemeral is a permanent error. ErrNoDir, which is permanent, too, says that somebody
 // deletes the directory each time that it is made: try again later.
 func (c *Claim) Create(ctx context.Context, spec *Spec, hooks Hooks) (*Node, error) {
-	dir := Dir{s: c.s, path: spec.Dir, acl: spec.ACL}
-	one := &creation{s: c.s, spec: spec, hooks: hooks, claim: c, dir: dir}
+	dir := Dir{conn: c.conn, path: spec.Dir, acl: spec.ACL}
+	one := &creation{conn: c.conn, spec: spec, hooks: hooks, claim: c, dir: dir}
 	return one.run(ctx)
 }
 
 // create is creation.create of a Claim's.
 func (c *Claim) create(by *creation) (*Node, error) {
-	session := c.s.SessionID()
+	session := c.conn.SessionID()
 	by.hooks.Sending()
 	by.sent++
 	before := c.sent
 	// Noted before it is sent: whatever becomes of the answer, the znode may be there.
 	c.mayStandIn(session, by.spec.Data)
-	_, err := c.s.Create(c.path, by.spec.Data, zk.FlagEphemeral, by.spec.ACL)
+	_, err := c.conn.Create(c.path, by.spec.Data, zk.FlagEphemeral, by.spec.ACL)
 	// The client runs a call that it had queued in the next session, too.
-	now := c.s.SessionID()
+	now := c.conn.SessionID()
 	switch {
 	case err == nil && session != 0 && session == now:
 		return c.own(by, session, 0), nil
@@ -98,7 +100,7 @@ func (c *Claim) create(by *creation) (*Node, error) {
 	}
 	var n *Node
 	unknown := !outcome.NotDone(err)
-	err = c.s.Retry(context.Background(), func() (err error) {
+	err = c.conn.Retry(context.Background(), func() (err error) {
 		n, err = c.find(by, unknown)
 		return err
 	})
@@ -127,13 +129,13 @@ func (c *Claim) own(by *creation, session, czxid int64) *Node {
 
 // find looks at what stands under the name. ErrNoNode: nothing does.
 func (c *Claim) find(by *creation, lagging bool) (*Node, error) {
-	session := c.s.SessionID()
+	session := c.conn.SessionID()
 	if lagging { // the server we came back to may lag behind the create
-		if err := c.s.Sync(c.path); err != nil {
+		if err := c.conn.Sync(c.path); err != nil {
 			return nil, err
 		}
 	}
-	data, stat, events, err := c.s.WatchData(context.Background(), c.path)
+	data, stat, events, err := c.conn.WatchData(context.Background(), c.path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		c.sent = nil
@@ -148,12 +150,12 @@ func (c *Claim) find(by *creation, lagging bool) (*Node, error) {
 	case !c.isOwn(stat, data):
 		c.sent = nil
 		return nil, &TakenError{c.path, stat.EphemeralOwner, data, events}
-	case stat.EphemeralOwner == session && c.s.SessionID() == session:
+	case stat.EphemeralOwner == session && c.conn.SessionID() == session:
 		n := c.own(by, session, stat.Czxid)
 		n.version.Store(stat.Version)
 		return n, nil
 	}
-	err = c.s.Delete(c.path, stat.Version)
+	err = c.conn.Delete(c.path, stat.Version)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrBadVersion) {
 		return nil, err
 	}
@@ -179,17 +181,17 @@ func (c *Claim) isOwn(stat *zk.Stat, data []byte) bool {
 // delete deletes the znode under the name if it is the one that was meant; ErrNoNode: it
 // has gone.
 func (c *Claim) delete(isMeant func(stat *zk.Stat, data []byte) bool) error {
-	if err := c.s.Sync(c.path); err != nil {
+	if err := c.conn.Sync(c.path); err != nil {
 		return err
 	}
-	data, stat, err := c.s.Read(c.path)
+	data, stat, err := c.conn.Read(c.path)
 	switch {
 	case err != nil:
 		return err
 	case !isMeant(stat, data):
 		return zk.ErrNoNode
 	}
-	err = c.s.Delete(c.path, stat.Version)
+	err = c.conn.Delete(c.path, stat.Version)
 	if errors.Is(err, zk.ErrBadVersion) {
 		return errDataChanged
 	}
@@ -222,7 +224,7 @@ func (c *Claim) Discard(log *slog.Logger, last *Node) error {
 		}
 		return nil
 	}
-	return deleteOrInsist(c.s, log, c.path, try, func(error) {})
+	return deleteOrInsist(c.conn, log, c.path, try, func(error) {})
 }
 
 // forget takes note that n's znode has gone.

@@ -19,7 +19,7 @@ var ErrNoDir = errors.New("the parent znode was missing")
 // A creation is one znode on its way into a directory.
 type creation struct {
 	// Set by Create, and by Claim.Create.
-	s      *zkconn.Conn
+	conn   *zkconn.Conn
 	spec   *Spec
 	hooks  Hooks
 	id     string
@@ -43,24 +43,24 @@ const NextNumber = ""
 // runs out of time leaves it for a while: see Dir. If a create is not waited for any
 // more, what it creates is withdrawn.
 func Create(
-	ctx context.Context, s *zkconn.Conn, spec *Spec, number string, hooks Hooks,
+	ctx context.Context, conn *zkconn.Conn, spec *Spec, number string, hooks Hooks,
 ) (*Node, error) {
 	c := &creation{
-		s: s, spec: spec, hooks: hooks, id: newID(spec.mark()), number: number,
-		dir: Dir{s: s, path: spec.Dir, acl: spec.ACL},
+		conn: conn, spec: spec, hooks: hooks, id: newID(spec.mark()), number: number,
+		dir: Dir{conn: conn, path: spec.Dir, acl: spec.ACL},
 	}
 	return c.run(ctx)
 }
 
 // run creates the znode, and the directory if that is missing.
 func (c *creation) run(ctx context.Context) (n *Node, err error) {
-	err = c.s.Retry(ctx, func() (err error) {
+	err = c.conn.Retry(ctx, func() (err error) {
 		n, err = c.try(ctx)
 		return err
 	})
 	if err == nil {
 		if c.spec.Joined != nil {
-			c.spec.Joined(c.s)
+			c.spec.Joined(c.conn)
 		}
 		return n, nil
 	}
@@ -69,7 +69,7 @@ func (c *creation) run(ctx context.Context) (n *Node, err error) {
 	}
 	c.dir.Unmake(ctx)
 	// The caller's time was too short for the directory, and not for others ahead of it.
-	if c.missing && outcome.Cancellation(err) != nil && !c.s.Unavailable() {
+	if c.missing && outcome.Cancellation(err) != nil && !c.conn.Unavailable() {
 		err = fmt.Errorf("%w: %w", err, &MissingError{c.spec.Dir, RanOut(ctx)})
 	}
 	return nil, err
@@ -78,13 +78,13 @@ func (c *creation) run(ctx context.Context) (n *Node, err error) {
 // try sends one create and waits for its outcome. A Node with an error was rejected by
 // Hooks.Created.
 func (c *creation) try(ctx context.Context) (*Node, error) {
-	if err := c.s.BeginCreate(ctx); err != nil {
+	if err := c.conn.BeginCreate(ctx); err != nil {
 		return nil, err
 	}
 	// The request cannot be cancelled, so it has a goroutine of its own. That also calls
 	// the hooks: the queue learns of the znode even if nobody waits here any more.
-	created := calls.Start(c.s, func() (*Node, error) {
-		defer c.s.EndCreate()
+	created := calls.Start(c.conn, func() (*Node, error) {
+		defer c.conn.EndCreate()
 		n, err := c.create()
 		if rejection := c.hooks.Created(n); rejection != nil {
 			return n, outcome.Permanent(rejection)
@@ -98,7 +98,7 @@ func (c *creation) try(ctx context.Context) (*Node, error) {
 	if n == nil && (ctx.Err() != nil || errors.Is(err, outcome.ErrClosed)) {
 		// The create may still be under way. Nobody else knows of the znode, which would
 		// block the queue for as long as the session lasts.
-		created.Then(c.s, func(n *Node, _ error) {
+		created.Then(c.conn, func(n *Node, _ error) {
 			if n != nil {
 				n.Withdraw()
 			}
@@ -134,14 +134,14 @@ func (c *creation) create() (*Node, error) {
 		flags |= zk.FlagSequence
 	}
 	name := protectedPrefix + c.id + "-" + c.spec.Kind + c.number
-	session := c.s.SessionID()
+	session := c.conn.SessionID()
 	// Sending starts a list, most likely. Its goroutine needs longer to start than this
 	// one needs to hand the create to the client, so the server gets the create first. If
 	// the list overtakes it all the same, it does not show the znode, and does not count.
 	c.hooks.Sending()
 	c.sent++
 	prefix := zkpath.Join(c.spec.Dir, name) // to which the server appends the number
-	path, err := c.s.Create(prefix, c.spec.Data, flags, c.spec.ACL)
+	path, err := c.conn.Create(prefix, c.spec.Data, flags, c.spec.ACL)
 	// Nobody else has the id. So a znode that exists is ours: of an earlier create whose
 	// answer was lost.
 	if outcome.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) {
@@ -149,8 +149,8 @@ func (c *creation) create() (*Node, error) {
 	}
 	// The client also sends a call that it had queued in the next session. Session ids do
 	// not come back: the same one before and after is the znode's.
-	if err == nil && session != 0 && c.s.SessionID() == session {
-		return c.newNode(path, session, c.s.CreatedAt(prefix)), nil
+	if err == nil && session != 0 && c.conn.SessionID() == session {
+		return c.newNode(path, session, c.conn.CreatedAt(prefix)), nil
 	}
 	// The outcome is unknown, or the session of the znode is.
 	n, err := c.find()
@@ -185,16 +185,16 @@ func (u unsearched) Unwrap() error { return u.error }
 // oweSearch goes on with a search that was rejected, although the wait has ended with
 // that: the znode may be there, and its name is not known. What it finds is deleted.
 func (c *creation) oweSearch(refusal error) {
-	s, spec, id, session := c.s, c.spec, c.id, c.s.SessionID()
-	calls.Start(s, func() (none struct{}, _ error) {
-		return none, s.Insist(context.Background(), func() error {
-			if s.SessionID() != session {
+	conn, spec, id, session := c.conn, c.spec, c.id, c.conn.SessionID()
+	calls.Start(conn, func() (none struct{}, _ error) {
+		return none, conn.Insist(context.Background(), func() error {
+			if conn.SessionID() != session {
 				return outcome.Permanent(outcome.ErrSessionEnded)
 			}
-			children, err := search(s, spec.Dir)
+			children, err := search(conn, spec.Dir)
 			for _, child := range children {
 				if hasID(child, id) {
-					discard(s, spec.Log, zkpath.Join(spec.Dir, child), session)
+					discard(conn, spec.Log, zkpath.Join(spec.Dir, child), session)
 				}
 			}
 			return err
@@ -207,8 +207,8 @@ func (c *creation) oweSearch(refusal error) {
 
 // search lists the directory as the leader has it now: the server that we came back to
 // may lag behind the create.
-func search(s *zkconn.Conn, dir string) ([]string, error) {
-	children, _, err := s.List(dir, true)
+func search(conn *zkconn.Conn, dir string) ([]string, error) {
+	children, _, err := conn.List(dir, true)
 	if err != nil {
 		return nil, unsearched{err}
 	}
@@ -220,7 +220,7 @@ func search(s *zkconn.Conn, dir string) ([]string, error) {
 // CURATOR-604).
 func (c *creation) find() (*Node, error) {
 	var n *Node
-	err := c.s.Retry(context.Background(), func() (err error) {
+	err := c.conn.Retry(context.Background(), func() (err error) {
 		n, err = c.findOnce()
 		return err
 	})
@@ -231,8 +231,8 @@ func (c *creation) find() (*Node, error) {
 }
 
 func (c *creation) findOnce() (*Node, error) {
-	session := c.s.SessionID()
-	children, err := search(c.s, c.spec.Dir)
+	session := c.conn.SessionID()
+	children, err := search(c.conn, c.spec.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -245,16 +245,16 @@ func (c *creation) findOnce() (*Node, error) {
 			continue
 		}
 		path := zkpath.Join(c.spec.Dir, child)
-		_, stat, err := c.s.Read(path)
+		_, stat, err := c.conn.Read(path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil && !outcome.Final(err):
 			return nil, err // nothing is discarded that the next search may take over
 		case err == nil && own == "" && stat.EphemeralOwner == session &&
-			c.s.SessionID() == session:
+			c.conn.SessionID() == session:
 			own, czxid = path, stat.Czxid
 		default: // one too many, of another session, or one that may not be read
-			discard(c.s, c.spec.Log, path, session)
+			discard(c.conn, c.spec.Log, path, session)
 			refusal = err
 		}
 	}
@@ -268,15 +268,16 @@ func (c *creation) findOnce() (*Node, error) {
 // if it is not known.
 func (c *creation) newNode(path string, session, czxid int64) *Node {
 	n := &Node{
-		Path: path, spec: c.spec, s: c.s, hooks: c.hooks, id: c.id, orphans: c.sent > 1,
+		Path: path, spec: c.spec, conn: c.conn, hooks: c.hooks, id: c.id,
+		orphans: c.sent > 1,
 		session: session,
 		claim:   c.claim,
 		self:    selfWatch{firstRead: make(chan struct{})},
 	}
 	n.token.Store(czxid) // 0 is not known yet: see AwaitToken
-	n.over.ctx, n.over.cancel = context.WithCancel(context.Background())
+	n.ended.ctx, n.ended.cancel = context.WithCancel(context.Background())
 	n.loss.ctx, n.loss.cancel = context.WithCancelCause(context.Background())
-	c.s.Retain() // until it is removed
-	c.s.Track(path, session, n)
+	c.conn.Retain() // until it is removed
+	c.conn.Track(path, session, n)
 	return n
 }

@@ -15,11 +15,11 @@ import (
 
 // deleteTry returns one try to delete a znode of the given session by send, for Retry and
 // Insist. ErrGone says that it was gone before.
-func deleteTry(s *zkconn.Conn, session int64, send func() error) func() error {
+func deleteTry(conn *zkconn.Conn, session int64, send func() error) func() error {
 	unknown := false // whether an earlier try may have been done
 	return func() error {
 		// With its session the znode is gone, or about to go; but see life.
-		if s.SessionID() != session {
+		if conn.SessionID() != session {
 			return outcome.Permanent(outcome.ErrSessionEnded)
 		}
 		err := send()
@@ -29,7 +29,7 @@ func deleteTry(s *zkconn.Conn, session int64, send func() error) func() error {
 		case unknown && errors.Is(err, zk.ErrNoNode):
 			// The delete before was ours, or the session has ended between the two, and
 			// this one ran in the next session.
-			if s.SessionID() != session {
+			if conn.SessionID() != session {
 				return outcome.Permanent(outcome.ErrSessionEnded)
 			}
 			return nil
@@ -45,11 +45,11 @@ func deleteTry(s *zkconn.Conn, session int64, send func() error) func() error {
 // deleteOrInsist deletes a znode of ours by try, and returns the first answer. ended is
 // called once, with what became of it: see insist.
 func deleteOrInsist(
-	s *zkconn.Conn, log *slog.Logger, path string, try func() error, ended func(error),
+	conn *zkconn.Conn, log *slog.Logger, path string, try func() error, ended func(error),
 ) error {
-	err := s.Retry(context.Background(), try)
+	err := conn.Retry(context.Background(), try)
 	if outcome.Refused(err) {
-		insist(s, log, path, err, try, ended)
+		insist(conn, log, path, err, try, ended)
 	} else {
 		ended(err)
 	}
@@ -61,11 +61,11 @@ func deleteOrInsist(
 // may be back in a moment. So the rejection ends the call that asked for the delete, and
 // not the obligation. ended is called once, with what became of it.
 func insist(
-	s *zkconn.Conn, log *slog.Logger, path string, refusal error,
+	conn *zkconn.Conn, log *slog.Logger, path string, refusal error,
 	try func() error, ended func(error),
 ) {
-	calls.Start(s, func() (none struct{}, _ error) {
-		err := s.Insist(context.Background(), try)
+	calls.Start(conn, func() (none struct{}, _ error) {
+		err := conn.Insist(context.Background(), try)
 		ended(err)
 		if err == nil {
 			log.Info("zookeeper lock: znode deleted after a refusal", "node", path)
@@ -82,19 +82,19 @@ func insist(
 var discarding sync.Map // of znodeOf
 
 type znodeOf struct {
-	s    *zkconn.Conn
+	conn *zkconn.Conn
 	path string
 }
 
 // discard deletes a znode of ours that no Node has.
-func discard(s *zkconn.Conn, log *slog.Logger, path string, session int64) {
-	key := znodeOf{s, path}
+func discard(conn *zkconn.Conn, log *slog.Logger, path string, session int64) {
+	key := znodeOf{conn, path}
 	if _, underWay := discarding.LoadOrStore(key, nil); underWay {
 		return
 	}
-	calls.Start(s, func() (none struct{}, _ error) {
-		try := deleteTry(s, session, func() error { return s.Delete(path, -1) })
+	calls.Start(conn, func() (none struct{}, _ error) {
+		try := deleteTry(conn, session, func() error { return conn.Delete(path, -1) })
 		done := func(error) { discarding.Delete(key) }
-		return none, deleteOrInsist(s, log, path, try, done)
+		return none, deleteOrInsist(conn, log, path, try, done)
 	})
 }

@@ -19,15 +19,15 @@ import (
 // container that never had a child. One whose maker has run out of time is taken back
 // later, unless somebody uses it by then. It is of one goroutine.
 type Dir struct {
-	s    *zkconn.Conn
+	conn *zkconn.Conn
 	path string
 	acl  []zk.ACL
 	made []string // what is there by our doing, a parent before its child
 }
 
 // NewDir sends no request.
-func NewDir(s *zkconn.Conn, path string, acl []zk.ACL) *Dir {
-	return &Dir{s: s, path: path, acl: acl}
+func NewDir(conn *zkconn.Conn, path string, acl []zk.ACL) *Dir {
+	return &Dir{conn: conn, path: path, acl: acl}
 }
 
 // Make creates the directory and its parents as containers, or as plain znodes where the
@@ -36,7 +36,7 @@ func NewDir(s *zkconn.Conn, path string, acl []zk.ACL) *Dir {
 // with no more time than that: the directory is created to its end, and stays for a
 // while, or far from the servers no attempt would ever succeed.
 func (d *Dir) Make(ctx context.Context) error {
-	making := calls.Start(d.s, func() (made []string, err error) {
+	making := calls.Start(d.conn, func() (made []string, err error) {
 		err = d.make(ctx, d.path, &made)
 		return made, err
 	})
@@ -47,7 +47,7 @@ func (d *Dir) Make(ctx context.Context) error {
 		d.made = append(d.made, made...)
 		return err
 	default: // the caller leaves
-		making.Then(d.s, func(made []string, err error) {
+		making.Then(d.conn, func(made []string, err error) {
 			if err == nil && RanOut(ctx) {
 				d.keepForNext()
 			}
@@ -73,14 +73,14 @@ func RanOut(ctx context.Context) bool {
 const nextWithin = time.Minute
 
 // keepForNext returns once the next attempt had its time, or the connection is closed.
-func (d *Dir) keepForNext() { _ = d.s.Pause(context.Background(), nextWithin) }
+func (d *Dir) keepForNext() { _ = d.conn.Pause(context.Background(), nextWithin) }
 
 // make goes from the bottom up: it may have no permission above what exists.
 func (d *Dir) make(ctx context.Context, path string, made *[]string) error {
 	if ctx.Err() != nil && !RanOut(ctx) {
 		return outcome.Cancelled(ctx)
 	}
-	switch err := d.s.CreateContainer(path, d.acl); {
+	switch err := d.conn.CreateContainer(path, d.acl); {
 	case err == nil:
 		*made = append(*made, path)
 		return nil
@@ -113,7 +113,7 @@ func (d *Dir) Unmake(ctx context.Context) {
 	}
 	made, keep := d.made, RanOut(ctx)
 	d.made = nil
-	unmaking := calls.Start(d.s, func() (struct{}, error) {
+	unmaking := calls.Start(d.conn, func() (struct{}, error) {
 		if keep {
 			d.keepForNext()
 		}
@@ -137,9 +137,9 @@ func (d *Dir) unmake(made []string) {
 	if len(made) == 0 {
 		return
 	}
-	session, last := d.s.SessionID(), len(made)-1
+	session, last := d.conn.SessionID(), len(made)-1
 	try := func() error {
-		switch err := d.s.Delete(made[last], 0); {
+		switch err := d.conn.Delete(made[last], 0); {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil
 		case errors.Is(err, zk.ErrNotEmpty), errors.Is(err, zk.ErrBadVersion):
@@ -148,14 +148,14 @@ func (d *Dir) unmake(made []string) {
 			return err
 		}
 	}
-	err := d.s.Retry(context.Background(), try)
+	err := d.conn.Retry(context.Background(), try)
 	switch {
 	case err == nil:
 		d.unmake(made[:last])
 	case outcome.Refused(err):
-		calls.Start(d.s, func() (none struct{}, _ error) {
-			err := d.s.Insist(context.Background(), func() error {
-				if d.s.SessionID() != session {
+		calls.Start(d.conn, func() (none struct{}, _ error) {
+			err := d.conn.Insist(context.Background(), func() error {
+				if d.conn.SessionID() != session {
 					return outcome.Permanent(outcome.ErrSessionEnded)
 				}
 				return try()

@@ -25,7 +25,7 @@ type Node struct {
 	// Set by newNode.
 	Path    string
 	spec    *Spec
-	s       *zkconn.Conn
+	conn    *zkconn.Conn
 	hooks   Hooks
 	id      string // part of the name: the creation's
 	claim   *Claim // knows whose a znode with a given name is; nil of any other
@@ -40,9 +40,9 @@ type Node struct {
 	// SetToken replaces it.
 	token atomic.Int64
 
-	over ending
-	loss loss
-	self selfWatch
+	ended ending
+	loss  loss
+	self  selfWatch
 
 	// mu guards life and the second half of self. A caller that has it does not wait, and
 	// takes no other mutex than those of package zkconn. The mutexes of the packages
@@ -51,7 +51,7 @@ type Node struct {
 	life life
 }
 
-// An ending is how a Node is over: end does that, once.
+// An ending is done when the Node has ended: end does that, once.
 type ending struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -104,14 +104,14 @@ type deadline struct{ at *time.Time }
 
 // extend moves it, if it is over before that time has passed.
 func (d *deadline) extend(by time.Duration) {
-	if by > max(0, d.left()) {
+	if by > max(0, d.remaining()) {
 		until := time.Now().Add(by)
 		d.at = &until
 	}
 }
 
-// left is the time until the deadline, 0 or less if it is over.
-func (d *deadline) left() time.Duration {
+// remaining is the time until the deadline, 0 or less if it is over.
+func (d *deadline) remaining() time.Duration {
 	if d.at == nil {
 		return 0
 	}
@@ -176,7 +176,7 @@ func (n *Node) SetToken(token int64) { n.token.Store(token) }
 func (n *Node) Lost() context.Context { return n.loss.ctx }
 
 // Ended is done once the Node has ended, and Hooks.End has returned. See HasEnded.
-func (n *Node) Ended() context.Context { return n.over.ctx }
+func (n *Node) Ended() context.Context { return n.ended.ctx }
 
 // Cause tells why the Node ended, nil if it has not.
 func (n *Node) Cause() error {
@@ -185,10 +185,10 @@ func (n *Node) Cause() error {
 	return n.life.cause
 }
 
-// Guard begins a transaction that checks n's znode; false where n has ended. settled ends
+// Guard begins a transaction that checks n's znode; false where n has ended. unguard ends
 // it, once its outcome is known. While that is open the next in the queue waits until the
 // znode is gone, also where n has left: the transaction may still be done.
-func (n *Node) Guard() (settled func(), ok bool) {
+func (n *Node) Guard() (unguard func(), ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.life.state == stateEnded {
@@ -207,7 +207,7 @@ func (n *Node) Guard() (settled func(), ok bool) {
 func (n *Node) InUse() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.life.guarded > 0 || n.life.stays.left() > 0
+	return n.life.guarded > 0 || n.life.stays.remaining() > 0
 }
 
 // Linger keeps the znode for d from now on, however n ends before that.
@@ -236,9 +236,9 @@ func (n *Node) Hold() error {
 	// Before Conn.Hold: the holder must be notified of a loss right behind that.
 	n.life.state, n.life.wasHeld = stateHeld, true
 	n.mu.Unlock()
-	err := n.s.Hold(n.Path, n.spec.LossMargin)
+	err := n.conn.Hold(n.Path, n.spec.LossMargin)
 	switch {
-	case err == nil && n.over.ctx.Err() != nil: // it ended in between
+	case err == nil && n.ended.ctx.Err() != nil: // it ended in between
 		return ErrEnded
 	case err == nil:
 		n.WatchSelfLater(Soon)
@@ -258,13 +258,15 @@ func (n *Node) Rest() (rests bool) {
 	if n.spec.LossMargin > 0 {
 		return false
 	}
-	n.s.Rest(n.Path)
+	n.conn.Rest(n.Path)
 	return true
 }
 
 // Approach undoes Rest. It returns a sync that is under way, if one is due, which may be
 // the proof that Hold needs; otherwise nil.
-func (n *Node) Approach() (proof *calls.Pending[struct{}]) { return n.s.Approach(n.Path) }
+func (n *Node) Approach() (proof *calls.Pending[struct{}]) {
+	return n.conn.Approach(n.Path)
+}
 
 // unhold undoes a hold that the session rejected, and of which nobody was notified.
 func (n *Node) unhold() {
@@ -304,7 +306,7 @@ func (n *Node) ExpireLater() {
 	if n.spec.MaxHold > 0 && n.life.state == stateHeld {
 		n.life.times = &times{
 			expires: time.Now().Add(n.spec.MaxHold),
-			cancel:  n.s.After(n.spec.MaxHold, func() { n.end(ErrExpired) }),
+			cancel:  n.conn.After(n.spec.MaxHold, func() { n.end(ErrExpired) }),
 		}
 	}
 }
@@ -318,9 +320,9 @@ func (n *Node) Until() time.Time {
 	case n.loss.ctx.Err() != nil:
 		return t.lost
 	case t != nil:
-		return Earlier(n.s.Until(n.Path), t.expires)
+		return Earlier(n.conn.Until(n.Path), t.expires)
 	}
-	return n.s.Until(n.Path)
+	return n.conn.Until(n.Path)
 }
 
 // Earlier is the time, of two that may be zero, that comes first.
@@ -368,7 +370,7 @@ func (n *Node) Tenants() []Tenant {
 // cannot, although nobody may have been notified yet, n is lost, unless it has ended
 // before.
 func (n *Node) Check() error {
-	err := n.s.Judge(n.Path)
+	err := n.conn.Judge(n.Path)
 	if errors.Is(err, outcome.ErrTooShort) { // by what is known of the servers since
 		err = fmt.Errorf("%w: %w", outcome.ErrSuspended, err)
 	}
@@ -383,14 +385,14 @@ func (n *Node) Check() error {
 func (n *Node) Gone(cause error) { n.end(cause) }
 
 // Lose implements reliance.Ephemeral: it records that the session or the znode is gone,
-// or can no longer be relied on. The holder is also notified if the Node
-// has left and the delete is not confirmed: its caller still waits for that.
+// or can no longer be relied on. The holder is also notified if the Node has left and the
+// delete is not confirmed: its caller still waits for that.
 func (n *Node) Lose(cause error) {
 	if n.end(cause) {
 		return
 	}
 	select {
-	case <-n.over.removal.Done():
+	case <-n.ended.removal.Done():
 		// Its caller has the answer by now, and relies on nothing any more.
 	default:
 		n.tellLoss(cause)
@@ -430,7 +432,7 @@ func (n *Node) end(cause error) bool {
 	if n.HasEnded() || !n.hooks.End(cause, func() bool { return n.endOnce(cause) }) {
 		return false
 	}
-	n.over.cancel()
+	n.ended.cancel()
 	return true
 }
 
@@ -444,7 +446,7 @@ func (n *Node) endOnce(cause error) bool {
 		return false
 	}
 	if isDeleted(cause) {
-		n.s.HoldBack() // before anybody who hears of it sends a request
+		n.conn.HoldBack() // before anybody who hears of it sends a request
 	}
 	// Before the state changes, and before the delete is sent: nobody may see an ended
 	// Node, and no other process may get the lock, while the holder relies on it.
@@ -457,7 +459,7 @@ func (n *Node) endOnce(cause error) bool {
 	if n.isReliedOnLocked() && leavesMargin(cause) {
 		l.stays.extend(n.spec.LossMargin)
 	}
-	stays := l.stays.left()
+	stays := l.stays.remaining()
 	if l.times != nil && l.times.cancel != nil {
 		l.times.cancel()
 	}
@@ -466,8 +468,8 @@ func (n *Node) endOnce(cause error) bool {
 		n.abandonLocked() // else StartLeaving does, when the holder has stopped
 	}
 	// Set before Ended is done: GiveUp and StartLeaving read it after that.
-	n.over.removal = calls.Start(n.s, func() (none struct{}, _ error) {
-		_ = n.s.Pause(context.Background(), stays) // it ends with the connection
+	n.ended.removal = calls.Start(n.conn, func() (none struct{}, _ error) {
+		_ = n.conn.Pause(context.Background(), stays) // it ends with the connection
 		return none, n.remove(cause)
 	})
 	return true
@@ -475,8 +477,8 @@ func (n *Node) endOnce(cause error) bool {
 
 // removed ends what newNode has begun, once nothing is left to be done about the znode.
 func (n *Node) removed(err error) {
-	defer n.s.Release()
-	defer n.s.Untrack(n.Path)
+	defer n.conn.Release()
+	defer n.conn.Untrack(n.Path)
 	n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
 	if errors.Is(err, outcome.ErrSessionEnded) { // nothing tells whether it is gone
 		n.mu.Lock()
@@ -486,10 +488,10 @@ func (n *Node) removed(err error) {
 }
 
 // StartLeaving deletes the znode, in the background for as long as the session lasts.
-// left waits for that until its ctx is done. Its error says why the Node had been lost
-// before, ErrGone or outcome.ErrSessionEnded among others, or why the outcome is not
+// awaitDelete waits for that until its ctx is done. Its error says why the Node had been
+// lost before, ErrGone or outcome.ErrSessionEnded among others, or why the outcome is not
 // known yet.
-func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
+func (n *Node) StartLeaving() (awaitDelete func(ctx context.Context) error) {
 	if !n.end(ErrLeft) { // it had ended before; now nobody relies on it any more
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -497,7 +499,7 @@ func (n *Node) StartLeaving() (left func(ctx context.Context) error) {
 		return func(context.Context) error { return n.Cause() }
 	}
 	return func(ctx context.Context) error {
-		removal := n.over.removal
+		removal := n.ended.removal
 		select {
 		case <-removal.Done(): // an answer that is in wins over a ctx that is done
 			return removal.Err()
@@ -520,7 +522,7 @@ func (n *Node) Withdraw() { n.StartLeaving() }
 // AwaitRemoval waits until nothing is left to be done about a Node that has ended. A
 // znode with a given name may outlive its session: see Claim.Discard.
 func (n *Node) AwaitRemoval(ctx context.Context) error {
-	_, err := n.over.removal.Wait(ctx)
+	_, err := n.ended.removal.Wait(ctx)
 	if n.claim != nil && (err == nil || errors.Is(err, ErrGone)) {
 		n.claim.forget(n)
 	}
@@ -539,7 +541,7 @@ func GiveUp(ctx context.Context, groups ...[]*Node) {
 			n.Withdraw()
 		}
 		for _, n := range nodes {
-			_, _ = n.over.removal.Wait(ctx)
+			_, _ = n.ended.removal.Wait(ctx)
 		}
 	}
 }
@@ -566,13 +568,13 @@ func (n *Node) remove(cause error) error {
 		n.removed(cause)
 		return cause
 	}
-	try := deleteTry(n.s, n.session, n.delete)
-	err := n.s.Retry(context.Background(), try)
+	try := deleteTry(n.conn, n.session, n.delete)
+	err := n.conn.Retry(context.Background(), try)
 	switch {
 	case outcome.Refused(err):
 		// The call that asked for the delete gets this answer. n stays a participant
 		// until the znode is gone, since that blocks others.
-		insist(n.s, n.spec.Log, n.Path, err, try, n.removed)
+		insist(n.conn, n.spec.Log, n.Path, err, try, n.removed)
 		return err
 	case isLoss(err): // it was lost before its owner left, who has not heard of it yet
 		n.tellLoss(err)
@@ -623,10 +625,10 @@ func (n *Node) deleteOutlivedLocked() {
 		return
 	}
 	// Those that were notified of the loss may still be busy, each for its margin.
-	stays := max(n.life.stays.left(), n.life.margins.left())
-	calls.Start(n.s, func() (none struct{}, _ error) {
-		_ = n.s.Pause(context.Background(), stays)
-		return none, deleteOrInsist(n.s, n.spec.Log, n.Path, n.delete, func(error) {})
+	stays := max(n.life.stays.remaining(), n.life.margins.remaining())
+	calls.Start(n.conn, func() (none struct{}, _ error) {
+		_ = n.conn.Pause(context.Background(), stays)
+		return none, deleteOrInsist(n.conn, n.spec.Log, n.Path, n.delete, func(error) {})
 	})
 }
 
@@ -638,7 +640,7 @@ func (n *Node) DiscardOrphan(name string) {
 	if !hasID(name, n.id) || name == n.Name() {
 		return
 	}
-	discard(n.s, n.spec.Log, zkpath.Join(n.spec.Dir, name), n.session)
+	discard(n.conn, n.spec.Log, zkpath.Join(n.spec.Dir, name), n.session)
 }
 
 // delete sends the delete of the znode: by its path, which no other znode has, or by what
@@ -647,7 +649,7 @@ func (n *Node) delete() error {
 	if n.claim != nil {
 		return n.claim.delete(n.isOwn)
 	}
-	return n.s.Delete(n.Path, -1)
+	return n.conn.Delete(n.Path, -1)
 }
 
 // What follows is of Nodes with a given name; see Claim.
@@ -671,21 +673,21 @@ func (n *Node) Version() int32 {
 // Set sets the data of a znode with a given name, and returns once it has them, or n has
 // ended. It goes on if ctx is done, for as long as n lasts.
 func (n *Node) Set(ctx context.Context, data []byte) error {
-	_, err := calls.Call(ctx, n.s, func() (none struct{}, err error) {
-		return none, n.s.Retry(n.over.ctx, func() error { return n.set(data) })
+	_, err := calls.Call(ctx, n.conn, func() (none struct{}, err error) {
+		return none, n.conn.Retry(n.ended.ctx, func() error { return n.set(data) })
 	})
 	return err
 }
 
 func (n *Node) set(data []byte) error {
-	stat, err := n.s.Set(n.Path, data, n.Version())
+	stat, err := n.conn.Set(n.Path, data, n.Version())
 	if errors.Is(err, zk.ErrBadVersion) {
 		// Another has set them, or our own request, whose answer was lost.
-		if err := n.s.Sync(n.Path); err != nil {
+		if err := n.conn.Sync(n.Path); err != nil {
 			return err
 		}
 		var now []byte
-		if now, stat, err = n.s.Read(n.Path); err == nil && n.isOwn(stat, nil) {
+		if now, stat, err = n.conn.Read(n.Path); err == nil && n.isOwn(stat, nil) {
 			n.version.Store(stat.Version)
 			// Read leaves out data that is too long.
 			if !bytes.Equal(now, data) || int(stat.DataLength) != len(data) {
@@ -696,7 +698,7 @@ func (n *Node) set(data []byte) error {
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && !n.isOwn(stat, nil):
 		cause := ErrGone
-		if n.s.SessionID() != n.session {
+		if n.conn.SessionID() != n.session {
 			cause = outcome.ErrSessionEnded
 		}
 		n.Gone(cause)

@@ -47,7 +47,7 @@ func (n *Node) WatchSelf() {
 	if n.self.begun.Swap(true) {
 		return
 	}
-	calls.Start(n.s, n.keepSelfWatch)
+	calls.Start(n.conn, n.keepSelfWatch)
 }
 
 // WatchSelfLater is WatchSelf if n lasts for so long, unless that is planned for sooner.
@@ -71,27 +71,27 @@ func (n *Node) keepSelfWatch() (_ struct{}, _ error) {
 		var own reading
 		// Both before the read is sent: if the connection is away meanwhile, the read
 		// starts over, and what it has shown confirms nothing.
-		reconnected := n.s.Reconnected()
-		epoch := n.s.Epoch()
+		reconnected := n.conn.Reconnected()
+		epoch := n.conn.Epoch()
 		read := func() (err error) { // nobody waits for this goroutine
 			// The watch is not shared: it fires at the latest when the Node leaves.
-			own.data, own.stat, own.events, err = n.s.ReadW(n.Path)
+			own.data, own.stat, own.events, err = n.conn.ReadW(n.Path)
 			return err
 		}
-		err := n.s.Retry(n.over.ctx, read)
+		err := n.conn.Retry(n.ended.ctx, read)
 		if outcome.Refused(err) { // the hold is as good, but its end may go unnoticed
 			n.self.learn(err)
 			go n.spec.Log.Warn("zookeeper lock: cannot watch this lock's znode; it is "+
 				"still being tried", "node", n.Path, "error", err)
-			err = n.s.Insist(n.over.ctx, func() error {
-				reconnected, epoch = n.s.Reconnected(), n.s.Epoch()
+			err = n.conn.Insist(n.ended.ctx, func() error {
+				reconnected, epoch = n.conn.Reconnected(), n.conn.Epoch()
 				return read()
 			})
 		}
 		switch {
-		case n.over.ctx.Err() != nil:
+		case n.ended.ctx.Err() != nil:
 			return
-		case errors.Is(err, zk.ErrNoNode) && n.s.SessionID() == n.session:
+		case errors.Is(err, zk.ErrNoNode) && n.conn.SessionID() == n.session:
 			n.Gone(ErrGone)
 			return
 		case errors.Is(err, zk.ErrNoNode): // it went with its session
@@ -146,7 +146,7 @@ func (w *selfWatch) learn(err error) {
 // to watch any more.
 func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bool {
 	select {
-	case <-n.over.ctx.Done():
+	case <-n.ended.ctx.Done():
 		return false
 	case <-reconnected:
 		return true
@@ -157,7 +157,7 @@ func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bo
 		case errors.Is(ev.Err, zk.ErrSessionExpired):
 			n.Gone(outcome.ErrSessionEnded)
 		case errors.Is(ev.Err, zk.ErrClosing):
-			n.s.ConnClosed()
+			n.conn.ConnClosed()
 		default:
 			return true
 		}
@@ -175,12 +175,12 @@ func (n *Node) AwaitToken(ctx context.Context) error {
 	select {
 	case <-n.self.firstRead:
 		return n.self.readErr
-	case <-n.over.ctx.Done():
+	case <-n.ended.ctx.Done():
 		return ErrEnded
 	case <-ctx.Done():
 		return outcome.Cancelled(ctx)
-	case <-n.s.Closed():
-		return n.s.Pause(ctx, 0)
+	case <-n.conn.Closed():
+		return n.conn.Pause(ctx, 0)
 	}
 }
 
@@ -197,7 +197,7 @@ func (n *Node) AwaitConfirmation(ctx context.Context) (waited bool) {
 	}
 	select {
 	case <-n.self.firstRead:
-	case <-n.over.ctx.Done():
+	case <-n.ended.ctx.Done():
 	case <-ctx.Done():
 	}
 	return true
@@ -236,7 +236,7 @@ func (n *Node) DrainEvent() {
 	case ev.Type == zk.EventNodeDeleted:
 		n.Gone(ErrGone)
 	case fired && ev.Type == 0: // its goroutine has the event: maybe it tells of that
-		n.s.HoldBack()
+		n.conn.HoldBack()
 	}
 }
 

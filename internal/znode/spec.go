@@ -25,7 +25,7 @@ type Spec struct {
 	SingleAttempt bool
 	// Joined is called each time that a znode stands in the directory, and must not wait;
 	// nil: nobody cares.
-	Joined func(s *zkconn.Conn)
+	Joined func(conn *zkconn.Conn)
 	Terms
 }
 
@@ -51,7 +51,9 @@ type Terms struct {
 }
 
 // CheckTerms returns an error if the connection cannot tolerate the terms.
-func (t Terms) CheckTerms(s *zkconn.Conn) error { return s.CheckMargin(t.LossMargin) }
+func (t Terms) CheckTerms(conn *zkconn.Conn) error {
+	return conn.CheckMargin(t.LossMargin)
+}
 
 // Hooks are called on behalf of one znode, from before its create to behind its delete.
 type Hooks interface {
@@ -59,8 +61,7 @@ type Hooks interface {
 	Sending()
 	// Created is called on the same goroutine once it is known what became of the create;
 	// nil: there is no znode. On an error the Node is withdrawn, and the error ends
-	// Create.
-	// The Node may end, and End and Removed be called, before Created is.
+	// Create. The Node may end, and End and Removed be called, before Created is.
 	Created(n *Node) error
 	// End calls end and returns what that returns; false: the Node had ended before. end
 	// closes Lost, if the Node was held. Whatever else is to know of the end learns of it

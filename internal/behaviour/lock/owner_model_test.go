@@ -35,14 +35,14 @@ type modelStay struct{ who modelOwner }
 
 // A modelRecord is what one acquisition has got, until it ends.
 type modelRecord struct {
-	lock     *modelLock
-	who      modelOwner
-	stay     *modelStay // of its owner
-	tenure   *modelTenure
-	members  []*modelRecord
-	passedOn bool
-	ended    bool
-	wasLost  bool // when it ended
+	lock         *modelLock
+	who          modelOwner
+	stay         *modelStay // of its owner
+	tenure       *modelTenure
+	members      []*modelRecord
+	grantedAgain bool
+	ended        bool
+	wasLost      bool // when it ended
 }
 
 // A modelTenure is what the records of one owner share: they are lost together.
@@ -163,11 +163,11 @@ func (l *modelLock) youngest(c *modelCaller) *modelRecord {
 	}
 	// Any caller may release leases.
 	for _, r := range slices.Backward(l.records) {
-		if !r.isLost() && (l.room > 1 || !r.passedOn) {
+		if !r.isLost() && (l.room > 1 || !r.grantedAgain) {
 			return r
 		}
 	}
-	if n := len(l.records); n > 0 && !l.records[n-1].passedOn {
+	if n := len(l.records); n > 0 && !l.records[n-1].grantedAgain {
 		return l.records[n-1]
 	}
 	return nil
@@ -185,7 +185,7 @@ func (l *modelLock) acquire(c *modelCaller) (*modelRecord, modelResult) {
 			return nil, modelResult{busy: true}
 		}
 		for _, r := range l.records {
-			r.passedOn = true
+			r.grantedAgain = true
 		}
 		return l.addOf(who, stay, &modelTenure{}), modelResult{}
 	}
