@@ -198,6 +198,20 @@ func (s *scene) unusual(random *rand.Rand, locks []simulator.Lock, special bool)
 	}
 }
 
+// told is what a holder may need to learn that its session was ended by force, or its
+// znode deleted. By the end of a session its clock has run out, at the latest. But if
+// events come late, the library sees no more of a bare connection than its methods: where
+// a server has refused to set a watch again, it is the holder's poll that tells.
+func (s *scene) told() time.Duration {
+	switch {
+	case s.calm:
+		return toldInCalm
+	case s.isBare() && slices.Contains(s.late[:], true):
+		return time.Minute + simSession
+	}
+	return simSession
+}
+
 // toldInCalm is longer than what a holder needs that has no watch on its znode yet. That
 // is set 20 ms after the grant: its read is answered in the next session. Before that
 // there are the event, the handshake that tells of the end, and that of the new session.

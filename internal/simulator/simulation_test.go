@@ -93,10 +93,7 @@ func simulateIn(t *testing.T, in scene, seed uint64, verbose bool) run {
 	}
 	if r.err == nil {
 		limits := sim.world.Limits()
-		limits.Told = simSession // by then its clock has run out, at the latest
-		if sim.scene.calm {
-			limits.Told = toldInCalm
-		}
+		limits.Told = sim.scene.told()
 		limits.Notice = simSession / 2
 		if in.workers > simWorkers {
 			limits.Linearize = -1

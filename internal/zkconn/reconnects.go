@@ -20,7 +20,8 @@ import (
 // A plain *zk.Conn does not tell of handshakes, but of the server that it uses: after the
 // loss of one it goes on to the next, and after a round of all it pauses for a second.
 // Only if it comes back to the same server between two looks, over others that it has
-// lost as well, nobody notices. Then those who wait look at their next poll.
+// lost as well, nobody notices; nor through a wrapper that hides the server. Then those
+// who wait, and those who hold, look at their next poll.
 type reconnects struct {
 	seen  connState     // at the last look
 	lost  bool          // a request was lost with its connection since

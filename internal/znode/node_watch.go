@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkrecipes/recipes/internal/calls"
 	"github.com/zkrecipes/recipes/internal/outcome"
+	"github.com/zkrecipes/recipes/internal/wait"
 )
 
 // How long a znode must last to be worth the read that watches it.
@@ -142,27 +143,49 @@ func (w *selfWatch) learn(err error) {
 }
 
 // nextEvent waits for the watch to fire, or for the connection to be back: it asks once
-// that its watches be set again, and a server may turn that away. false: there is nothing
-// to watch any more.
+// that its watches be set again, and a server may turn that away. Where it can be away
+// unseen, the znode is looked at now and then. false: there is nothing to watch any more.
 func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bool {
-	select {
-	case <-n.ended.ctx.Done():
-		return false
-	case <-reconnected:
-		return true
-	case ev := <-events:
-		switch {
-		case ev.Type == zk.EventNodeDeleted:
-			n.Gone(ErrGone)
-		case errors.Is(ev.Err, zk.ErrSessionExpired):
-			n.Gone(outcome.ErrSessionEnded)
-		case errors.Is(ev.Err, zk.ErrClosing):
-			n.conn.ConnClosed()
-		default:
-			return true
+	for {
+		var poll <-chan time.Time
+		if !n.conn.TellsReconnects() {
+			poll = wait.NextPoll()
 		}
-		return false
+		select {
+		case <-n.ended.ctx.Done():
+			return false
+		case <-reconnected:
+			return true
+		case <-poll:
+			if n.differs() {
+				return true
+			}
+		case ev := <-events:
+			switch {
+			case ev.Type == zk.EventNodeDeleted:
+				n.Gone(ErrGone)
+			case errors.Is(ev.Err, zk.ErrSessionExpired):
+				n.Gone(outcome.ErrSessionEnded)
+			case errors.Is(ev.Err, zk.ErrClosing):
+				n.conn.ConnClosed()
+			default:
+				return true
+			}
+			return false
+		}
 	}
+}
+
+// differs tells whether the znode is not as it was read last. It sets no watch: the client
+// would keep one for each time.
+func (n *Node) differs() bool {
+	var now reading
+	err := n.conn.Retry(n.ended.ctx, func() (err error) {
+		now.data, now.stat, err = n.conn.Read(n.Path)
+		return err
+	})
+	return err != nil || !n.isOwn(now.stat, now.data) ||
+		now.stat.Version != n.version.Load()
 }
 
 // AwaitToken waits until the token is known. If nothing has shown it the first read does:

@@ -45,6 +45,34 @@ func TestADeletedHoldWhoseWatchWasNotSetAgain(t *testing.T) {
 	})
 }
 
+// A wrapper can hide which server is used, and so a reconnect between two looks. Behind
+// one that lost the watch, the holder learns of a deletion by its poll.
+func TestADeletedHoldWhoseWatchWasNotSetAgainUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 10 * time.Second
+		cluster := zktest.Start(t, zktest.WithServers(3))
+		link := cluster.Link("bare")
+		bare := locktest.ConnectBare(t, link, strings.Join(cluster.Names(), ","), timeout)
+		other := locktest.ConnectThrough(t, cluster, "other")
+		lock := locktest.NewMutex(t, struct{ recipes.Conn }{bare}, "/lock",
+			recipes.WithSessionTimeout(timeout))
+		for range 5 {
+			ctx := locktest.Owner(t)
+			require.NoError(t, lock.Acquire(ctx))
+			hold := lock.Hold(ctx)
+			time.Sleep(5*time.Second + 7*time.Millisecond)
+			link.Throttle(zktest.OpSetWatches)
+			link.Reset()
+			time.Sleep(3 * time.Second)
+			link.Spare()
+			require.NoError(t, other.Delete(hold.Path(), -1))
+			time.Sleep(time.Minute + locktest.Settle)
+			require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted, "nobody looks")
+			require.ErrorIs(t, lock.Release(ctx), recipes.ErrLockLost)
+		}
+	})
+}
+
 // Behind several a waiter watches its own znode after a second: until it is its turn, the
 // watch tells nothing that it needs to know at once.
 func TestADeletedWaiterBehindSeveral(t *testing.T) {
