@@ -241,8 +241,8 @@ func (c *Conn) CreatedAt(path string) (zxid int64) {
 // ends the session.
 func (c *Conn) TellsClose() bool { return c.cfg.WhenClosed != nil }
 
-// TellsReconnects reports whether a reconnect is always seen. If no handshake tells of it,
-// one between two looks may not be.
+// TellsReconnects reports whether a reconnect is always seen. If no handshake tells, one
+// between two looks may not be.
 func (c *Conn) TellsReconnects() bool { return c.cfg.LastHandshake != nil }
 
 // creatingAtMost is how many creates may be under way on a connection.

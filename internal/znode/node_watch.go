@@ -176,8 +176,8 @@ func (n *Node) nextEvent(events <-chan zk.Event, reconnected <-chan struct{}) bo
 	}
 }
 
-// differs tells whether the znode is not as it was read last. It sets no watch: the client
-// would keep one for each time.
+// differs tells whether the znode is not as it was read last. It sets no watch: the
+// client would keep one for each time.
 func (n *Node) differs() bool {
 	var now reading
 	err := n.conn.Retry(n.ended.ctx, func() (err error) {
