@@ -98,18 +98,19 @@ func (m *leaseLock) enter(of *stay, leases []*Hold) *Hold {
 func (m *leaseLock) youngest(c caller) *Hold {
 	who, by := m.lockFor(&c)
 	defer m.unlock(by)
-	for _, h := range slices.Backward(m.held) {
+	held := unreleased(m.held)
+	for _, h := range slices.Backward(held) {
 		if h.stay.who == who {
 			return h
 		}
 	}
-	for _, h := range slices.Backward(m.held) {
+	for _, h := range slices.Backward(held) {
 		if h.err() == nil && (!m.alone || h.token == m.granted) {
 			return h
 		}
 	}
-	if n := len(m.held); n > 0 && m.held[n-1].token == m.granted {
-		return m.held[n-1]
+	if n := len(held); n > 0 && held[n-1].token == m.granted {
+		return held[n-1]
 	}
 	return nil
 }

@@ -52,7 +52,18 @@ type book struct {
 func (b *book) all() []*Hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.held)
+	return unreleased(b.held)
+}
+
+// unreleased returns those of all that were not released. The release of one that is
+// among them goes on: what depends on it is ending.
+func unreleased(all []*Hold) (held []*Hold) {
+	for _, h := range all {
+		if h.until.Load() == 0 {
+			held = append(held, h)
+		}
+	}
+	return held
 }
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
@@ -78,34 +89,35 @@ func (b *book) leftLocked(of *stay) {
 	}
 }
 
-// takeLocked takes h's record off, if it was not before (ok). If it was the last one that
-// had its grant, the znode is the caller's to delete.
-func (b *book) takeLocked(h *Hold) (last, ok bool) {
-	last, ok = true, take(&b.held, h)
+// take takes h's record off. If it was the last one that had its grant, the znode is the
+// caller's to delete.
+func (b *book) take(h *Hold) (last bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last = take(&b.held, h)
 	if h.stay == nil {
-		return last, ok
+		return last
 	}
 	for side, o := range h.stay.owned {
-		if o == nil || !take(&o.records, h) {
-			continue
-		}
-		if last, ok = len(o.records) == 0, true; last {
-			h.stay.owned[side] = nil
+		if o != nil && take(&o.records, h) && len(o.records) == 0 {
+			h.stay.owned[side], last = nil, true
 		}
 	}
-	if last && ok {
+	if last {
 		b.leftLocked(h.stay)
 	}
-	return last, ok
+	return last
 }
 
-// take takes one off a list; false: it was off before.
-func take[T comparable](all *[]T, one T) bool {
-	at := slices.Index(*all, one)
-	if at >= 0 {
-		*all = slices.Delete(*all, at, at+1)
+// take takes h off a list, of which it is the last most likely; false: it was not there.
+func take(all *[]*Hold, h *Hold) bool {
+	for at, other := range slices.Backward(*all) {
+		if other == h {
+			*all = slices.Delete(*all, at, at+1)
+			return true
+		}
 	}
-	return at >= 0
+	return false
 }
 
 type ownerKey struct{}

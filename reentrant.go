@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -311,8 +312,14 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 func (r *reentrant) youngest(c caller) *Hold {
 	who, by := r.book.lockFor(&c)
 	defer r.book.unlock(by)
-	if o := r.ownedLocked(who); o != nil && o.grant != nil {
-		return o.records[len(o.records)-1]
+	o := r.ownedLocked(who)
+	if o == nil {
+		return nil
+	}
+	for _, h := range slices.Backward(o.records) {
+		if h.until.Load() == 0 {
+			return h
+		}
 	}
 	return nil
 }
@@ -322,7 +329,7 @@ func (r *reentrant) all() (holds []*Hold) {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	for o := range r.eachLocked {
-		holds = append(holds, o.records...)
+		holds = append(holds, unreleased(o.records)...)
 	}
 	return holds
 }

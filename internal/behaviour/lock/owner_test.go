@@ -510,6 +510,48 @@ func TestAReleaseEndsTheCtxsThatAnotherIsEnding(t *testing.T) {
 	})
 }
 
+// Two acquisitions of one owner are released at once. While the first release waited for
+// a parent, the second one deleted the znode: work under the first one's ctxs went on
+// beside the next owner's.
+func TestTheLastReleaseWaitsForTheCtxsOfTheOthers(t *testing.T) {
+	for name, of := range map[string]func(
+		lock recipes.InterProcessLock,
+	) recipes.InterProcessLock{
+		"a re-entry": func(lock recipes.InterProcessLock) recipes.InterProcessLock {
+			return lock
+		},
+		"a member": func(lock recipes.InterProcessLock) recipes.InterProcessLock {
+			return recipes.NewInterProcessMultiLockOf(lock)
+		},
+	} {
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			parent, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			slow, owner := &slowCtx{Context: parent}, locktest.Owner(t)
+			last := locktest.Acquire(owner, t, b.Lock)
+			hold := locktest.Acquire(owner, t, of(b.Lock))
+			work := hold.Context(t.Context())
+			_ = hold.Context(slow)
+			may := make(chan struct{})
+			slow.may = may
+			first := b.Lock.Hold(owner) // the hold, or its member
+			released := locktest.Start(func() error { return first.Release(t.Context()) })
+			synctest.Wait()
+			require.Same(t, last, b.Lock.Hold(owner))
+			require.NoError(t, last.Release(t.Context()))
+			next := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
+			require.False(t, next.Holds() && work.Err() == nil, "both are inside")
+			require.Nil(t, b.Lock.Hold(owner))
+			require.ErrorIs(t, b.Lock.Release(owner), recipes.ErrNotOwner)
+			close(may)
+			require.NoError(t, <-released)
+			require.ErrorIs(t, context.Cause(work), recipes.ErrNotOwner)
+			next.Entered()
+			next.Leave()
+		})
+	}
+}
+
 // A hold that is kept when it was released, for its token perhaps, keeps no ctx.
 func TestHeapOfReleasedHolds(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
