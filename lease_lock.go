@@ -46,8 +46,8 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	of := m.begin(a.caller)
-	defer m.stopWaiting(of)
+	of, by := m.begin(a.caller)
+	defer func() { m.stopWaiting(of, by, hold) }()
 	_, err = m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(leases []*Hold) *Hold {
 		hold = m.enter(of, leases)
 		return hold
@@ -59,15 +59,20 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 }
 
 // begin returns the stay of a call that is not granted yet.
-func (m *leaseLock) begin(c caller) *stay {
+func (m *leaseLock) begin(c caller) (of *stay, by *naming) {
 	who, by := m.lockFor(&c)
 	defer m.unlock(by)
-	return m.beginLocked(who, by, new(stay))
+	return m.beginLocked(who, by, new(stay)), by
 }
 
-func (m *leaseLock) stopWaiting(of *stay) {
+func (m *leaseLock) stopWaiting(of *stay, by *naming, got *Hold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if got != nil {
+		by.called(of)
+	} else {
+		by.called(nil)
+	}
 	m.leftLocked(of)
 }
 

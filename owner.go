@@ -68,7 +68,8 @@ func unreleased(all []*Hold) (held []*Hold) {
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
 // already, or a new one, at memory. That has one thing more, until leftLocked is called.
-// If a naming (by) named the caller, it is to do so at the release, too.
+// If a naming (by) named the caller, that goes on to do so until it is told of the end of
+// the call.
 func (b *book) beginLocked(who owner, by *naming, memory *stay) *stay {
 	here := b.stays[who]
 	if here == nil {
@@ -77,7 +78,9 @@ func (b *book) beginLocked(who owner, by *naming, memory *stay) *stay {
 		b.stays[who] = here
 	}
 	here.n++
-	by.include(here)
+	if by != nil {
+		by.calls++
+	}
 	return here
 }
 
@@ -129,10 +132,12 @@ type naming struct {
 	who   owner
 	outer *naming // what counts where this one does not; nil: none
 
-	// mu guards the stays, and comes after that of a book: to see that one lasts, and to
-	// begin another because of that, is one step. So a naming that is over stays so.
-	mu sync.Mutex
-	at map[*book]*stay // the latest at each book; nil: of WithOwner
+	// mu guards what follows, and comes after that of a book: to see that a stay lasts,
+	// and to begin another because of that, is one step. So a naming that is over stays
+	// so.
+	mu    sync.Mutex
+	at    map[*book]*stay // the latest at each book; nil: of WithOwner
+	calls int             // under way, which acquire as the owner
 }
 
 // include makes a stay one that n, which is locked, lasts for; nil: there is no naming.
@@ -142,10 +147,26 @@ func (n *naming) include(of *stay) {
 	}
 }
 
+// called tells of the end of a call that acquires. What it has acquired is in a stay (of)
+// that n lasts for from now on; nil: it has failed.
+func (n *naming) called(of *stay) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.calls--; of != nil {
+		n.include(of)
+	}
+}
+
 // lockAt locks the naming if it names its owner at b's lock.
 func (n *naming) lockAt(b *book) bool {
 	n.mu.Lock()
 	if n.at[b] != nil {
+		if n.calls > 0 {
+			return true
+		}
 		for _, of := range n.at {
 			if !of.over.Load() {
 				return true

@@ -14,12 +14,13 @@ func TestANamingDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	a, b := newLeaseLock(nil, 1), newLeaseLock(nil, 1)
 	calls := caller{self: aNewOwner()}
-	last, before := a.begin(calls), b.begin(calls)
+	last, _ := a.begin(calls)
+	before, _ := b.begin(calls)
 	ctx := callerOf(withStays(t.Context(), last, before))
-	b.stopWaiting(before)
+	b.stopWaiting(before, nil, nil)
 
 	who, by := b.lockFor(&ctx)
-	a.stopWaiting(last)
+	a.stopWaiting(last, nil, nil)
 	whoAtA := func() owner {
 		c := ctx
 		return c.at(&a.book)

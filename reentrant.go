@@ -39,8 +39,9 @@ type reentrant struct {
 // the records that share it.
 type ownership struct {
 	lock   *reentrant
-	stay   *stay  // on both sides of a read/write lock the same
-	teller teller // the first Acquire; used by that alone
+	stay   *stay   // on both sides of a read/write lock the same
+	by     *naming // by which the first Acquire has its owner; nil: by none that can end
+	teller teller  // the first Acquire; used by that alone
 
 	observing atomic.Uint64 // the goroutine that reports the position; 0: none
 
@@ -195,12 +196,11 @@ func (r *reentrant) claimOnce(
 	who, by := r.book.lockFor(&a.caller)
 	defer r.book.unlock(by)
 	if o = r.ownedLocked(who); o == nil {
-		o = &ownership{lock: r}
+		o = &ownership{lock: r, by: by}
 		o.stay = r.book.beginLocked(who, by, &o.made.stay)
 		o.stay.owned[r.side] = o
 		return nil, o, nil, nil
 	}
-	by.include(o.stay)
 	switch {
 	case o.grant == nil:
 		if o.settled == nil {
@@ -210,6 +210,7 @@ func (r *reentrant) claimOnce(
 	case o.grant.err() != nil:
 		return nil, nil, nil, o.grant.err()
 	}
+	by.include(o.stay)
 	return o.recordLocked(new(Hold)), nil, nil, nil
 }
 
@@ -295,8 +296,10 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	defer r.book.mu.Unlock()
 	if on == nil {
 		o.stay.owned[r.side] = nil
+		o.by.called(nil)
 		r.book.leftLocked(o.stay)
 	} else {
+		o.by.called(o.stay)
 		o.grant = o.made.grant.restOn(on, o.teller.steps)
 		o.records = o.made.holds[:0]
 		hold = o.recordLocked(&o.made.hold)

@@ -345,6 +345,52 @@ func TestAKeptCtxIsNotKeptAliveByAFailure(t *testing.T) {
 	})
 }
 
+// Nor does one that has failed revive it for what its owner has acquired anew: by the
+// ctx, others were inside with that owner.
+func TestAKeptCtxIsNotRevivedByAFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		side int // of a read/write lock, or 2: leases; what the owner has anew
+		fail func(
+			kept context.Context, t *testing.T, b *locktest.Bubble,
+			locks []recipes.InterProcessLock, hold *recipes.Hold)
+	}{
+		"an upgrade": {0, func(kept context.Context, t *testing.T, _ *locktest.Bubble,
+			locks []recipes.InterProcessLock, _ *recipes.Hold) {
+			t.Helper()
+			require.ErrorIs(t, locks[1].Acquire(kept), recipes.ErrUpgrade)
+		}},
+		"a lost hold": {1, func(kept context.Context, t *testing.T, b *locktest.Bubble,
+			locks []recipes.InterProcessLock, hold *recipes.Hold) {
+			t.Helper()
+			b.Lose(t, hold)
+			require.ErrorIs(t, locks[1].Acquire(kept), recipes.ErrLockLost)
+		}},
+		"a busy lock": {2, func(kept context.Context, t *testing.T, _ *locktest.Bubble,
+			locks []recipes.InterProcessLock, _ *recipes.Hold) {
+			t.Helper()
+			require.False(t, locktest.Gets(kept, t, locks[2]))
+		}},
+	} {
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			rw := locktest.NewReadWriteLock(t, b.Ours, "/rw")
+			m, owner := locktest.NewSemaphoreMutex(t, b.Ours, "/m"), locktest.Owner(t)
+			locks := []recipes.InterProcessLock{rw.ReadLock(), rw.WriteLock(), m}
+			hold := locktest.Acquire(owner, t,
+				recipes.NewInterProcessMultiLockOf(b.Lock, locks[c.side]))
+			kept := context.WithoutCancel(hold.Context(t.Context()))
+			require.NoError(t, b.Lock.Acquire(kept))
+			require.NoError(t, hold.Release(owner))
+			anew := recipes.NewInterProcessMultiLockOf(locks[c.side])
+			hold = locktest.Acquire(owner, t, anew)
+			c.fail(kept, t, b, locks, hold)
+			require.NotNil(t, b.Lock.Hold(kept))
+			require.NoError(t, b.Lock.Release(kept))
+			require.Nil(t, anew.Hold(kept), "it names the owner again")
+			require.ErrorIs(t, anew.Release(kept), recipes.ErrNotOwner)
+		})
+	}
+}
+
 // The owner of each Acquire, too, is told that it would wait for itself in its observer.
 func TestAnObserverThatAcquiresTheLockAgain(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
