@@ -55,6 +55,19 @@ func (b *book) all() []*Hold {
 	return unreleased(b.held)
 }
 
+// before returns the latest record before an index that was not released, and its index;
+// nil: there is none. What is taken off meanwhile hides none: the others move down.
+func (b *book) before(at int) (*Hold, int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at = min(at, len(b.held)) - 1; at >= 0; at-- {
+		if h := b.held[at]; h.until.Load() == 0 {
+			return h, at
+		}
+	}
+	return nil, 0
+}
+
 // unreleased returns those of all that were not released. The release of one that is
 // among them goes on: what depends on it is ending.
 func unreleased(all []*Hold) (held []*Hold) {
@@ -112,12 +125,15 @@ func (b *book) take(h *Hold) (last bool) {
 	return last
 }
 
-// take takes h off a list, of which it is the last most likely; false: it was not there.
+// take takes h off a list, where it is the last one or the first most likely; false: it
+// was not there.
 func take(all *[]*Hold, h *Hold) bool {
-	for at, other := range slices.Backward(*all) {
-		if other == h {
-			*all = slices.Delete(*all, at, at+1)
-			return true
+	for first, last := 0, len(*all)-1; first <= last; first, last = first+1, last-1 {
+		for _, at := range [...]int{last, first} {
+			if (*all)[at] == h {
+				*all = slices.Delete(*all, at, at+1)
+				return true
+			}
 		}
 	}
 	return false
