@@ -315,6 +315,12 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 func (r *reentrant) youngest(c caller) *Hold {
 	who, by := r.book.lockFor(&c)
 	defer r.book.unlock(by)
+	return r.youngestLocked(who)
+}
+
+// youngestLocked returns what an owner has acquired last and not released, lost or not;
+// nil: there is nothing.
+func (r *reentrant) youngestLocked(who owner) *Hold {
 	o := r.ownedLocked(who)
 	if o == nil {
 		return nil
@@ -341,8 +347,8 @@ func (r *reentrant) all() (holds []*Hold) {
 func (r *reentrant) held(who owner) *grant {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
-	if o := r.ownedLocked(who); o != nil && o.grant != nil && o.grant.err() == nil {
-		return o.grant
+	if h := r.youngestLocked(who); h != nil && h.err() == nil {
+		return h.grant
 	}
 	return nil
 }

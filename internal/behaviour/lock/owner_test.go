@@ -598,6 +598,31 @@ func TestTheLastReleaseWaitsForTheCtxsOfTheOthers(t *testing.T) {
 	}
 }
 
+// Who sees that a read lock's ctx has ended may acquire the write lock, although the
+// release goes on.
+func TestAReleaseThatGoesOnIsNoUpgrade(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		rw := locktest.NewReadWriteLock(t, b.Ours, "/rw")
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		slow, owner := &slowCtx{Context: parent}, locktest.Owner(t)
+		hold := locktest.Acquire(owner, t, rw.ReadLock())
+		_ = hold.Context(slow)
+		work := hold.Context(t.Context())
+		may := make(chan struct{})
+		slow.may = may
+		released := locktest.Start(func() error { return hold.Release(t.Context()) })
+		<-work.Done()
+		acquired := locktest.Start(func() error { return rw.WriteLock().Acquire(owner) })
+		time.Sleep(time.Second)
+		require.Empty(t, acquired, "the reader's znode is there")
+		close(may)
+		require.NoError(t, <-released)
+		require.NoError(t, <-acquired)
+		require.NoError(t, rw.WriteLock().Release(owner))
+	})
+}
+
 // A hold that is kept when it was released, for its token perhaps, keeps no ctx.
 func TestHeapOfReleasedHolds(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
