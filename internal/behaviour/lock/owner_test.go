@@ -349,41 +349,31 @@ func TestAKeptCtxIsNotKeptAliveByAFailure(t *testing.T) {
 // ctx, others were inside with that owner.
 func TestAKeptCtxIsNotRevivedByAFailure(t *testing.T) {
 	for name, c := range map[string]struct {
-		side int // of a read/write lock, or 2: leases; what the owner has anew
-		fail func(
-			kept context.Context, t *testing.T, b *locktest.Bubble,
-			locks []recipes.InterProcessLock, hold *recipes.Hold)
+		anew, fails int // of a read lock, its write lock, and a semaphore mutex
+		lost        bool
+		as          error // nil: it is busy
 	}{
-		"an upgrade": {0, func(kept context.Context, t *testing.T, _ *locktest.Bubble,
-			locks []recipes.InterProcessLock, _ *recipes.Hold) {
-			t.Helper()
-			require.ErrorIs(t, locks[1].Acquire(kept), recipes.ErrUpgrade)
-		}},
-		"a lost hold": {1, func(kept context.Context, t *testing.T, b *locktest.Bubble,
-			locks []recipes.InterProcessLock, hold *recipes.Hold) {
-			t.Helper()
-			b.Lose(t, hold)
-			require.ErrorIs(t, locks[1].Acquire(kept), recipes.ErrLockLost)
-		}},
-		"a busy lock": {2, func(kept context.Context, t *testing.T, _ *locktest.Bubble,
-			locks []recipes.InterProcessLock, _ *recipes.Hold) {
-			t.Helper()
-			require.False(t, locktest.Gets(kept, t, locks[2]))
-		}},
+		"an upgrade":  {0, 1, false, recipes.ErrUpgrade},
+		"a lost hold": {1, 1, true, recipes.ErrLockLost},
+		"a busy lock": {2, 2, false, nil},
 	} {
 		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
 			rw := locktest.NewReadWriteLock(t, b.Ours, "/rw")
 			m, owner := locktest.NewSemaphoreMutex(t, b.Ours, "/m"), locktest.Owner(t)
 			locks := []recipes.InterProcessLock{rw.ReadLock(), rw.WriteLock(), m}
 			hold := locktest.Acquire(owner, t,
-				recipes.NewInterProcessMultiLockOf(b.Lock, locks[c.side]))
+				recipes.NewInterProcessMultiLockOf(b.Lock, locks[c.anew]))
 			kept := context.WithoutCancel(hold.Context(t.Context()))
 			require.NoError(t, b.Lock.Acquire(kept))
 			require.NoError(t, hold.Release(owner))
-			anew := recipes.NewInterProcessMultiLockOf(locks[c.side])
+			anew := recipes.NewInterProcessMultiLockOf(locks[c.anew])
 			hold = locktest.Acquire(owner, t, anew)
-			c.fail(kept, t, b, locks, hold)
-			require.NotNil(t, b.Lock.Hold(kept))
+			if c.lost {
+				b.Lose(t, hold)
+			}
+			ok, err := locks[c.fails].AcquireTimeout(kept, 0)
+			require.False(t, ok)
+			require.ErrorIs(t, err, c.as)
 			require.NoError(t, b.Lock.Release(kept))
 			require.Nil(t, anew.Hold(kept), "it names the owner again")
 			require.ErrorIs(t, anew.Release(kept), recipes.ErrNotOwner)
