@@ -31,12 +31,12 @@ type Hold struct {
 	book *book
 	stay *stay
 
+	until atomic.Int64 // Until at its release, in Unix nanoseconds; 0: not released
 	// It was released, not lost, while other holds shared its grant: a later loss is
-	// theirs. Set at its release.
+	// theirs. Set at its release, once its dependents have ended.
 	grantStays atomic.Bool
 
 	mu         sync.Mutex // guards what follows
-	until      int64      // Until at its release, in Unix nanoseconds; 0: not released
 	dependents []*dependent
 }
 
@@ -251,25 +251,21 @@ func (g *grant) tellOutcome(ctx context.Context, err error) error {
 // end ends h, if that was not done before (ok), and begins to release what no other hold
 // shares. It touches nothing else.
 func (h *Hold) end() (_ leaving, ok bool) {
-	last, ok := true, true // of a lease: it has no owner, and shares nothing
-	if h.book != nil {
-		h.book.mu.Lock()
-		last, ok = h.book.takeLocked(h)
-		h.book.mu.Unlock()
-	}
-	if !ok || !h.markEnded(last) {
+	if !h.markEnded() {
 		return leaving{path: h.lastLeaf().reporter.path, err: errReleased}, false
 	}
-	// Before the znode is deleted: work under a ctx of Context is to stop before another
-	// owner can begin. If code behind these ctxs panics, the znode is deleted all the
-	// same.
-	callOrUndo(h.endContexts, func() { h.startLeaving(last) })
-	return h.startLeaving(last), true
+	// Before the znode is deleted, by this release or another one: work under a ctx of
+	// Context is to stop before another owner can begin. If code behind these ctxs
+	// panics, the znode is deleted all the same.
+	callOrUndo(h.endContexts, func() { h.startLeaving() })
+	return h.startLeaving(), true
 }
 
-// startLeaving begins to release what h had, which has ended. last: no other hold shares
-// it.
-func (h *Hold) startLeaving(last bool) leaving {
+// startLeaving begins to release what h had, which has ended, and no other hold shares.
+func (h *Hold) startLeaving() leaving {
+	last := h.book == nil || h.book.take(h) // a lease has no owner, and shares nothing
+	h.grantStays.Store(!last && h.err() == nil)
+	h.letGo()
 	if h.joint != nil {
 		return endAll(h.members)
 	}
@@ -286,16 +282,9 @@ func (h *Hold) startLeaving(last bool) leaving {
 	return leaving{path: path, grant: h.grant, awaitDelete: h.node.StartLeaving()}
 }
 
-// markEnded marks h as ended, once. last: no other hold shares its grant.
-func (h *Hold) markEnded(last bool) (first bool) {
-	until := h.Until()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if first = h.until == 0; first {
-		h.until = until.UnixNano()
-		h.grantStays.Store(!last && h.err() == nil)
-	}
-	return first
+// markEnded marks h as ended, once.
+func (h *Hold) markEnded() (first bool) {
+	return h.until.CompareAndSwap(0, h.Until().UnixNano())
 }
 
 // keep has d end at the release of h, and at its loss; at once if that was before.
@@ -327,9 +316,19 @@ func (h *Hold) endContexts() {
 	all := slices.Clone(h.dependents)
 	h.mu.Unlock()
 	fromLast(len(all), func(i int) { h.endNow(all[i]) })
+}
+
+// letGo lets go of all dependents of h, which have ended.
+func (h *Hold) letGo() {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.dependents = nil // what came since has found h ended
+	all := h.dependents
+	h.dependents = nil
+	h.mu.Unlock()
+	if h.grantStays.Load() {
+		for _, d := range all {
+			d.notLost()
+		}
+	}
 }
 
 // owned returns the holds that h owns, if it is a multi lock's.
@@ -342,10 +341,7 @@ func (h *Hold) owned() []*Hold {
 
 // isReleased tells whether h has ended, or a hold that it owns.
 func (h *Hold) isReleased() bool {
-	h.mu.Lock()
-	ended := h.until != 0
-	h.mu.Unlock()
-	return ended || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
+	return h.until.Load() != 0 || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
 }
 
 // stays returns those of all that h has acquired.
@@ -454,10 +450,7 @@ func (h *Hold) Until() time.Time {
 	if h.isZero() {
 		return time.Time{}
 	}
-	h.mu.Lock()
-	kept := h.until
-	h.mu.Unlock()
-	if kept != 0 {
+	if kept := h.until.Load(); kept != 0 {
 		return time.Unix(0, kept)
 	}
 	return h.grant.until()

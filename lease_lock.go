@@ -46,8 +46,8 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	of := m.begin(a.caller)
-	defer m.stopWaiting(of)
+	of, by := m.begin(a.caller)
+	defer func() { m.stopWaiting(of, by, hold) }()
 	_, err = m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(leases []*Hold) *Hold {
 		hold = m.record(of, leases)
 		return hold
@@ -59,15 +59,20 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 }
 
 // begin returns the stay of a call that is not granted yet.
-func (m *leaseLock) begin(c caller) *stay {
+func (m *leaseLock) begin(c caller) (of *stay, by *naming) {
 	who, by := m.lockFor(&c)
 	defer m.unlock(by)
-	return m.beginLocked(who, by, new(stay))
+	return m.beginLocked(who, by, new(stay)), by
 }
 
-func (m *leaseLock) stopWaiting(of *stay) {
+func (m *leaseLock) stopWaiting(of *stay, by *naming, got *Hold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if got != nil {
+		by.called(of)
+	} else {
+		by.called(nil)
+	}
 	m.dropLocked(of)
 }
 
@@ -98,18 +103,19 @@ func (m *leaseLock) record(of *stay, leases []*Hold) *Hold {
 func (m *leaseLock) youngest(c caller) *Hold {
 	who, by := m.lockFor(&c)
 	defer m.unlock(by)
-	for _, h := range slices.Backward(m.held) {
+	held := unreleased(m.held)
+	for _, h := range slices.Backward(held) {
 		if h.stay.who == who {
 			return h
 		}
 	}
-	for _, h := range slices.Backward(m.held) {
+	for _, h := range slices.Backward(held) {
 		if h.err() == nil && (!m.alone || h.token == m.granted) {
 			return h
 		}
 	}
-	if n := len(m.held); n > 0 && m.held[n-1].token == m.granted {
-		return m.held[n-1]
+	if n := len(held); n > 0 && held[n-1].token == m.granted {
+		return held[n-1]
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -281,7 +282,7 @@ func (m *multiLock) record(members []*Hold) *Hold {
 
 // youngest implements core.
 func (m *multiLock) youngest(c caller) *Hold {
-	for _, h := range slices.Backward(m.all()) {
+	for h, at := m.before(math.MaxInt); h != nil; h, at = m.before(at) {
 		if c.owns(h) {
 			return h
 		}

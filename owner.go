@@ -52,12 +52,37 @@ type book struct {
 func (b *book) all() []*Hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.held)
+	return unreleased(b.held)
+}
+
+// before returns the latest record before an index that was not released, and its index;
+// nil: there is none. What is taken off meanwhile hides none: the others move down.
+func (b *book) before(at int) (*Hold, int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at = min(at, len(b.held)) - 1; at >= 0; at-- {
+		if h := b.held[at]; h.until.Load() == 0 {
+			return h, at
+		}
+	}
+	return nil, 0
+}
+
+// unreleased returns those of all that were not released. The release of one that is
+// among them goes on: what depends on it is ending.
+func unreleased(all []*Hold) (held []*Hold) {
+	for _, h := range all {
+		if h.until.Load() == 0 {
+			held = append(held, h)
+		}
+	}
+	return held
 }
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
 // already, or a new one, at memory. That has one thing more, until dropLocked is called.
-// If a naming (by) named the caller, it is to do so at the release, too.
+// If a naming (by) named the caller, that goes on to do so until it is told of the end of
+// the call.
 func (b *book) beginLocked(who owner, by *naming, memory *stay) *stay {
 	here := b.stays[who]
 	if here == nil {
@@ -66,7 +91,9 @@ func (b *book) beginLocked(who owner, by *naming, memory *stay) *stay {
 		b.stays[who] = here
 	}
 	here.n++
-	by.include(here)
+	if by != nil {
+		by.calls++
+	}
 	return here
 }
 
@@ -78,34 +105,38 @@ func (b *book) dropLocked(of *stay) {
 	}
 }
 
-// takeLocked takes h's record off, if it was not before (ok). If it was the last one that
-// had its grant, the znode is the caller's to delete.
-func (b *book) takeLocked(h *Hold) (last, ok bool) {
-	last, ok = true, take(&b.held, h)
+// take takes h's record off. If it was the last one that had its grant, the znode is the
+// caller's to delete.
+func (b *book) take(h *Hold) (last bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last = take(&b.held, h)
 	if h.stay == nil {
-		return last, ok
+		return last
 	}
 	for side, o := range h.stay.owned {
-		if o == nil || !take(&o.records, h) {
-			continue
-		}
-		if last, ok = len(o.records) == 0, true; last {
-			h.stay.owned[side] = nil
+		if o != nil && take(&o.records, h) && len(o.records) == 0 {
+			h.stay.owned[side], last = nil, true
 		}
 	}
-	if last && ok {
+	if last {
 		b.dropLocked(h.stay)
 	}
-	return last, ok
+	return last
 }
 
-// take takes one off a list; false: it was off before.
-func take[T comparable](all *[]T, one T) bool {
-	at := slices.Index(*all, one)
-	if at >= 0 {
-		*all = slices.Delete(*all, at, at+1)
+// take takes h off a list, where it is the last one or the first most likely; false: it
+// was not there.
+func take(all *[]*Hold, h *Hold) bool {
+	for first, last := 0, len(*all)-1; first <= last; first, last = first+1, last-1 {
+		for _, at := range [...]int{last, first} {
+			if (*all)[at] == h {
+				*all = slices.Delete(*all, at, at+1)
+				return true
+			}
+		}
 	}
-	return at >= 0
+	return false
 }
 
 type ownerKey struct{}
@@ -117,10 +148,12 @@ type naming struct {
 	who   owner
 	outer *naming // what counts where this one does not; nil: none
 
-	// mu guards the stays, and comes after that of a book: to see that one lasts, and to
-	// begin another because of that, is one step. So a naming that is over stays so.
-	mu sync.Mutex
-	at map[*book]*stay // the latest at each book; nil: of WithOwner
+	// mu guards what follows, and comes after that of a book: to see that a stay lasts,
+	// and to begin another because of that, is one step. So a naming that is over stays
+	// so.
+	mu    sync.Mutex
+	at    map[*book]*stay // the latest at each book; nil: of WithOwner
+	calls int             // under way, which acquire as the owner
 }
 
 // include makes a stay one that n, which is locked, lasts for; nil: there is no naming.
@@ -130,10 +163,26 @@ func (n *naming) include(of *stay) {
 	}
 }
 
+// called tells of the end of a call that acquires. What it has acquired is in a stay (of)
+// that n lasts for from now on; nil: it has failed.
+func (n *naming) called(of *stay) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.calls--; of != nil {
+		n.include(of)
+	}
+}
+
 // lockAt locks the naming if it names its owner at b's lock.
 func (n *naming) lockAt(b *book) bool {
 	n.mu.Lock()
 	if n.at[b] != nil {
+		if n.calls > 0 {
+			return true
+		}
 		for _, of := range n.at {
 			if !of.ended.Load() {
 				return true

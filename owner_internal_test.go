@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -14,12 +15,13 @@ func TestANamingDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	a, b := newLeaseLock(nil, 1), newLeaseLock(nil, 1)
 	calls := caller{self: aNewOwner()}
-	last, before := a.begin(calls), b.begin(calls)
+	last, _ := a.begin(calls)
+	before, _ := b.begin(calls)
 	ctx := callerOf(withStays(t.Context(), last, before))
-	b.stopWaiting(before)
+	b.stopWaiting(before, nil, nil)
 
 	who, by := b.lockFor(&ctx)
-	a.stopWaiting(last)
+	a.stopWaiting(last, nil, nil)
 	whoAtA := func() owner {
 		c := ctx
 		return c.at(&a.book)
@@ -35,4 +37,35 @@ func TestANamingDoesNotComeBack(t *testing.T) {
 	b.beginLocked(who, by, new(stay))
 	b.unlock(by)
 	require.Equal(t, <-asked, whoAtA())
+}
+
+// manyRecords returns a multi lock with n records, and who has acquired them.
+func manyRecords(n int) (*multiLock, caller) {
+	member, calls := newLeaseLock(nil, 1), caller{self: aNewOwner()}
+	of, _ := member.begin(calls)
+	m := new(multiLock)
+	for range n {
+		m.record([]*Hold{{
+			grant: &grant{lost: context.Background()}, book: &member.book, stay: of,
+		}})
+	}
+	return m, calls
+}
+
+// To acquire and release a multi lock took the longer the more often its owner had
+// acquired it.
+func TestManyRecordsCostNoMoreThanAFew(t *testing.T) {
+	releasing := func(n int) time.Duration {
+		fastest := time.Hour
+		for range 3 {
+			m, calls := manyRecords(n)
+			began := time.Now()
+			for range 1000 {
+				m.take(m.youngest(calls))
+			}
+			fastest = min(fastest, time.Since(began))
+		}
+		return fastest
+	}
+	require.Less(t, releasing(100_000), 30*releasing(1000))
 }

@@ -173,7 +173,7 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	hold := n.hold
 	n.mu.Unlock()
 	if hold != nil { // without the mutex: that asks ctxs of the user's
-		hold.markEnded(true)
+		hold.markEnded()
 		callOrUndo(hold.endContexts, func() { n.keeper.Stop() })
 	}
 	within, cancel := forRelease(ctx)

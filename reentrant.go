@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,8 +39,9 @@ type reentrant struct {
 // the records that share it.
 type ownership struct {
 	lock   *reentrant
-	stay   *stay  // on both sides of a read/write lock the same
-	teller teller // the first Acquire; used by that alone
+	stay   *stay   // on both sides of a read/write lock the same
+	by     *naming // by which the first Acquire has its owner; nil: by none that can end
+	teller teller  // the first Acquire; used by that alone
 
 	observing atomic.Uint64 // the goroutine that reports the position; 0: none
 
@@ -194,12 +196,11 @@ func (r *reentrant) claimOnce(
 	who, by := r.book.lockFor(&a.caller)
 	defer r.book.unlock(by)
 	if o = r.ownedLocked(who); o == nil {
-		o = &ownership{lock: r}
+		o = &ownership{lock: r, by: by}
 		o.stay = r.book.beginLocked(who, by, &o.made.stay)
 		o.stay.owned[r.side] = o
 		return nil, o, nil, nil
 	}
-	by.include(o.stay)
 	switch {
 	case o.grant == nil:
 		if o.settled == nil {
@@ -209,6 +210,7 @@ func (r *reentrant) claimOnce(
 	case o.grant.err() != nil:
 		return nil, nil, nil, o.grant.err()
 	}
+	by.include(o.stay)
 	return o.recordLocked(new(Hold)), nil, nil, nil
 }
 
@@ -294,8 +296,10 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	defer r.book.mu.Unlock()
 	if on == nil {
 		o.stay.owned[r.side] = nil
+		o.by.called(nil)
 		r.book.dropLocked(o.stay)
 	} else {
+		o.by.called(o.stay)
 		o.grant = o.made.grant.restOn(on, o.teller.reporter)
 		o.records = o.made.holds[:0]
 		hold = o.recordLocked(&o.made.hold)
@@ -311,8 +315,20 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 func (r *reentrant) youngest(c caller) *Hold {
 	who, by := r.book.lockFor(&c)
 	defer r.book.unlock(by)
-	if o := r.ownedLocked(who); o != nil && o.grant != nil {
-		return o.records[len(o.records)-1]
+	return r.youngestLocked(who)
+}
+
+// youngestLocked returns what an owner has acquired last and not released, lost or not;
+// nil: there is nothing.
+func (r *reentrant) youngestLocked(who owner) *Hold {
+	o := r.ownedLocked(who)
+	if o == nil {
+		return nil
+	}
+	for _, h := range slices.Backward(o.records) {
+		if h.until.Load() == 0 {
+			return h
+		}
 	}
 	return nil
 }
@@ -322,7 +338,7 @@ func (r *reentrant) all() (holds []*Hold) {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	for o := range r.eachLocked {
-		holds = append(holds, o.records...)
+		holds = append(holds, unreleased(o.records)...)
 	}
 	return holds
 }
@@ -331,8 +347,8 @@ func (r *reentrant) all() (holds []*Hold) {
 func (r *reentrant) held(who owner) *grant {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
-	if o := r.ownedLocked(who); o != nil && o.grant != nil && o.grant.err() == nil {
-		return o.grant
+	if h := r.youngestLocked(who); h != nil && h.err() == nil {
+		return h.grant
 	}
 	return nil
 }

@@ -179,7 +179,6 @@ func (l *modelLock) acquire(c *modelCaller) (*modelRecord, modelResult) {
 	case l.members != nil:
 		return l.acquireAll(c)
 	case l.room > 0:
-		who, stay := c.begin(l.book)
 		held := slices.DeleteFunc(slices.Clone(l.records), (*modelRecord).isLost)
 		if len(held) >= l.room {
 			return nil, modelResult{busy: true}
@@ -187,38 +186,32 @@ func (l *modelLock) acquire(c *modelCaller) (*modelRecord, modelResult) {
 		for _, r := range l.records {
 			r.grantedAgain = true
 		}
-		return l.addOf(who, stay, &modelTenure{}), modelResult{}
+		return l.addOf(c, &modelTenure{}), modelResult{}
 	}
-	who, stay := c.begin(l.book)
+	who, _ := c.at(l.book)
 	if r := l.of(who); r != nil {
 		if r.isLost() {
 			return nil, modelResult{lost: true}
 		}
-		return l.addOf(who, stay, r.tenure), modelResult{}
+		return l.addOf(c, r.tenure), modelResult{}
 	}
 	if r := l.refused(who); !r.ok() {
 		return nil, r
 	}
-	return l.addOf(who, stay, &modelTenure{}), modelResult{}
+	return l.addOf(c, &modelTenure{}), modelResult{}
 }
 
-// begin returns who the caller is, and the stay that it is in or that begins. What a ctx
-// acquires counts for the ctx, too.
-func (c *modelCaller) begin(b *modelBook) (who modelOwner, stay *modelStay) {
-	who, by := c.at(b)
-	if stay = b.stay(who); stay == nil {
+// addOf adds a record of a leaf, in the stay that the caller is in or that begins. What a
+// ctx acquires counts for the ctx, too.
+func (l *modelLock) addOf(c *modelCaller, tenure *modelTenure) *modelRecord {
+	who, by := c.at(l.book)
+	stay := l.book.stay(who)
+	if stay == nil {
 		stay = &modelStay{who}
 	}
 	if by != nil {
-		by.stays[b] = stay
+		by.stays[l.book] = stay
 	}
-	return who, stay
-}
-
-// addOf adds a record of a leaf.
-func (l *modelLock) addOf(
-	who modelOwner, stay *modelStay, tenure *modelTenure,
-) *modelRecord {
 	return l.add(&modelRecord{who: who, stay: stay, tenure: tenure})
 }
 

@@ -345,6 +345,42 @@ func TestAKeptCtxIsNotKeptAliveByAFailure(t *testing.T) {
 	})
 }
 
+// Nor does one that has failed revive it for what its owner has acquired anew: by the
+// ctx, others were inside with that owner.
+func TestAKeptCtxIsNotRevivedByAFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		anew, fails int // of a read lock, its write lock, and a semaphore mutex
+		lost        bool
+		as          error // nil: it is busy
+	}{
+		"an upgrade":  {0, 1, false, recipes.ErrUpgrade},
+		"a lost hold": {1, 1, true, recipes.ErrLockLost},
+		"a busy lock": {2, 2, false, nil},
+	} {
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			rw := locktest.NewReadWriteLock(t, b.Ours, "/rw")
+			m, owner := locktest.NewSemaphoreMutex(t, b.Ours, "/m"), locktest.Owner(t)
+			locks := []recipes.InterProcessLock{rw.ReadLock(), rw.WriteLock(), m}
+			hold := locktest.Acquire(owner, t,
+				recipes.NewInterProcessMultiLockOf(b.Lock, locks[c.anew]))
+			kept := context.WithoutCancel(hold.Context(t.Context()))
+			require.NoError(t, b.Lock.Acquire(kept))
+			require.NoError(t, hold.Release(owner))
+			anew := recipes.NewInterProcessMultiLockOf(locks[c.anew])
+			hold = locktest.Acquire(owner, t, anew)
+			if c.lost {
+				b.Lose(t, hold)
+			}
+			ok, err := locks[c.fails].AcquireTimeout(kept, 0)
+			require.False(t, ok)
+			require.ErrorIs(t, err, c.as)
+			require.NoError(t, b.Lock.Release(kept))
+			require.Nil(t, anew.Hold(kept), "it names the owner again")
+			require.ErrorIs(t, anew.Release(kept), recipes.ErrNotOwner)
+		})
+	}
+}
+
 // The owner of each Acquire, too, is told that it would wait for itself in its observer.
 func TestAnObserverThatAcquiresTheLockAgain(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
@@ -507,6 +543,73 @@ func TestAReleaseEndsTheCtxsThatAnotherIsEnding(t *testing.T) {
 		close(may)
 		require.NoError(t, <-released)
 		require.ErrorIs(t, cause, recipes.ErrNotOwner)
+	})
+}
+
+// Two acquisitions of one owner are released at once. While the first release waited for
+// a parent, the second one deleted the znode: work under the first one's ctxs went on
+// beside the next owner's.
+func TestTheLastReleaseWaitsForTheCtxsOfTheOthers(t *testing.T) {
+	for name, of := range map[string]func(
+		lock recipes.InterProcessLock,
+	) recipes.InterProcessLock{
+		"a re-entry": func(lock recipes.InterProcessLock) recipes.InterProcessLock {
+			return lock
+		},
+		"a member": func(lock recipes.InterProcessLock) recipes.InterProcessLock {
+			return recipes.NewInterProcessMultiLockOf(lock)
+		},
+	} {
+		locktest.Run(t, name, func(t *testing.T, b *locktest.Bubble) {
+			parent, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			slow, owner := &slowCtx{Context: parent}, locktest.Owner(t)
+			last := locktest.Acquire(owner, t, b.Lock)
+			hold := locktest.Acquire(owner, t, of(b.Lock))
+			work := hold.Context(t.Context())
+			_ = hold.Context(slow)
+			may := make(chan struct{})
+			slow.may = may
+			first := b.Lock.Hold(owner) // the hold, or its member
+			released := locktest.Start(func() error { return first.Release(t.Context()) })
+			synctest.Wait()
+			require.Same(t, last, b.Lock.Hold(owner))
+			require.NoError(t, last.Release(t.Context()))
+			next := locktest.VisitLock(t, b.Mutex(t, b.Other, "/lock"))
+			require.False(t, next.Holds() && work.Err() == nil, "both are inside")
+			require.Nil(t, b.Lock.Hold(owner))
+			require.ErrorIs(t, b.Lock.Release(owner), recipes.ErrNotOwner)
+			close(may)
+			require.NoError(t, <-released)
+			require.ErrorIs(t, context.Cause(work), recipes.ErrNotOwner)
+			next.Entered()
+			next.Leave()
+		})
+	}
+}
+
+// Who sees that a read lock's ctx has ended may acquire the write lock, although the
+// release goes on.
+func TestAReleaseThatGoesOnIsNoUpgrade(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		rw := locktest.NewReadWriteLock(t, b.Ours, "/rw")
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		slow, owner := &slowCtx{Context: parent}, locktest.Owner(t)
+		hold := locktest.Acquire(owner, t, rw.ReadLock())
+		_ = hold.Context(slow)
+		work := hold.Context(t.Context())
+		may := make(chan struct{})
+		slow.may = may
+		released := locktest.Start(func() error { return hold.Release(t.Context()) })
+		<-work.Done()
+		acquired := locktest.Start(func() error { return rw.WriteLock().Acquire(owner) })
+		time.Sleep(time.Second)
+		require.Empty(t, acquired, "the reader's znode is there")
+		close(may)
+		require.NoError(t, <-released)
+		require.NoError(t, <-acquired)
+		require.NoError(t, rw.WriteLock().Release(owner))
 	})
 }
 
