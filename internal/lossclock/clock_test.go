@@ -257,6 +257,20 @@ func TestThePeriodWhereTheEvidenceIsAsOldAsItMayBe(t *testing.T) {
 	require.Equal(t, second, next(84*tenth+1))
 }
 
+// Two answers and a report period of 4.4 s, two beats of 2 s and a late one of 1 s may
+// take the 19 s for which the session is relied on, and no more, or syncs come every T/40.
+func TestThePeriodWhereAnswersTakeAsLongAsTheyMay(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 20 * second, Tick: 8 * second}
+	next := func(takes time.Duration) time.Duration {
+		var clock lossclock.Clock
+		now := after(time.Hour)
+		clock.Note(terms, 1, now.Add(-takes), now)
+		return clock.NextSync(terms, 1, now, now, true).Sub(now)
+	}
+	require.Equal(t, 2*second, next(48*tenth))
+	require.Equal(t, second/2, next(48*tenth+1))
+}
+
 // Of contacts in short order one in an eighth of a proof's time is kept.
 func TestContactsThatAreKept(t *testing.T) {
 	terms := lossclock.Terms{Timeout: 12 * second} // reports within 3.3 s

@@ -32,6 +32,16 @@ func TestTheLongestMargin(t *testing.T) {
 	}
 }
 
+func TestTheTimeoutForAMargin(t *testing.T) {
+	require.Equal(t, 20*second, lossclock.TimeoutFor(5*second))
+	terms := lossclock.Terms{Timeout: lossclock.TimeoutFor(5 * second)}
+	require.Equal(t, 5*second, terms.LongestMargin())
+}
+
+func TestTheLongestAnswerOfAnUnknownTimeout(t *testing.T) {
+	require.Equal(t, 800*time.Millisecond, lossclock.Terms{}.LongestAnswer())
+}
+
 // A first contact at 100 s is proved 4.4 s after its answer, a beat may be 1 s late, and
 // the answer to that may take as long as the first. What its ping proves is relied on
 // until 107.9 s.
@@ -109,6 +119,34 @@ func TestNothingBetterIsWaitedFor(t *testing.T) {
 			}
 			outlasts := clock.Outlasts(terms, 1, time.Time{}, 0)
 			require.Equal(t, c.outlasts, outlasts)
+		})
+	}
+}
+
+// With a margin nothing better is waited for where answers take longer than its half
+// leaves them, unless the next proof comes within the margin: then the hold would be lost
+// without any fault.
+func TestNothingBetterIsWaitedForWithAMargin(t *testing.T) {
+	terms := lossclock.Terms{Timeout: 20 * second} // reports within 5.5 s
+	for name, c := range map[string]struct {
+		first, next time.Duration // how long the answers take
+		outlasts    bool
+	}{
+		// The next contact is proved at 13.2 s, and an answer follows: at 17 s the hold
+		// is given up.
+		"as long as half a margin leaves": {4250 * time.Millisecond, tenth, false},
+		"longer":                          {4251 * time.Millisecond, tenth, true},
+		// at 17.3 s
+		"the proof is late": {4251 * time.Millisecond, 42 * tenth, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var clock lossclock.Clock
+			clock.Note(terms, 1, after(0), after(c.first))
+			clock.Note(terms, 1, after(66*tenth), after(66*tenth+c.next))
+			clock.Note(terms, 1, after(12*second), after(121*tenth)) // proves the first
+			until, _ := clock.GoodUntil(terms, 1, time.Time{})
+			require.Equal(t, after(19*second), until)
+			require.Equal(t, c.outlasts, clock.Outlasts(terms, 1, time.Time{}, 2*second))
 		})
 	}
 }
