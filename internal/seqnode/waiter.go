@@ -25,7 +25,7 @@ type waiter struct {
 	*Member
 	request Request
 
-	decided decided   // the last time
+	decided decided   // what it keeps of the last decision
 	stall   *stall    // nil before the first sleep, and if nothing bounds the wait
 	blocker *stranger // the one that was watched last
 	beyond  *beyond   // whom the last decision named, if that is worth a look
@@ -50,7 +50,7 @@ type decided struct {
 	local   *Member      // the same, if it is of this process
 	first   bool         // nobody at all was ahead
 	confirm bool         // the waiter's znode is to be watched now
-	useful  bool         // if not now, then soon (znode.Soon), and not late
+	soon    bool         // if not now: after znode.Soon, and not only after znode.Late
 }
 
 // A stall bounds how long a waiter waits for anybody ahead to leave. A waiter sleeps
@@ -115,7 +115,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		ahead: d.Ahead, behind: d.Behind, first: d.First, confirm: d.Confirm,
 		// If the connection does not announce its close, the deletion that this watch
 		// shows is what holds requests back then (zkconn.Conn.HoldBack).
-		useful: d.Useful || !w.conn.TellsClose(),
+		soon: d.Useful || !w.conn.TellsClose(),
 	}
 	w.beyond = w.newBeyond(d.Beyond)
 	if d.Local != nil {
@@ -142,7 +142,7 @@ func (w *waiter) restOrApproach(d order.Decision) {
 		w.rests = w.node.Rest()
 	}
 	if rested && !w.rests {
-		w.node.Approach() // the heartbeat goes on; nobody waits for its first sync
+		w.node.Approach() // the heartbeat goes on; nobody waits for the sync it may send
 	}
 }
 
@@ -512,7 +512,7 @@ func (w *waiter) watchSelf() {
 
 // lasting is how long a wait has to last before its znode is watched.
 func (d *decided) lasting() time.Duration {
-	if d.useful {
+	if d.soon {
 		return znode.Soon
 	}
 	return znode.Late
