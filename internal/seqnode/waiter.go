@@ -347,7 +347,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 		return false, err
 	}
 	if zkconn.IsDirectory(b.stat) { // it only has the name of a participant
-		w.cohort.isDirectory(b.stamp, b.name)
+		w.cohort.noParticipant(b.stamp, b.name)
 		return true, nil
 	}
 	w.cohort.there(b.stamp, b.name)
