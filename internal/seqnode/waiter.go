@@ -25,10 +25,10 @@ type waiter struct {
 	*Member
 	request Request
 
-	decided decided   // what it keeps of the last decision
-	stall   *stall    // nil before the first sleep, and if nothing bounds the wait
-	blocker *stranger // the one that was watched last
-	beyond  *beyond   // whom the last decision named, if that is worth a look
+	decided decided  // what it keeps of the last decision
+	stall   *stall   // nil before the first sleep, and if nothing bounds the wait
+	blocker *watched // the one that was watched last
+	beyond  *beyond  // whom the last decision named, if that is worth a look
 	// closed once the connection was away and is back, since the last Check
 	reconnected <-chan struct{}
 	// since when it waits for an answer, for errors: since it began to join the queue,
@@ -63,9 +63,9 @@ type stall struct {
 	ahead int // how many were ahead when the queue was last looked at
 }
 
-// A stranger is a participant whose end this process does not report, as those of other
-// processes, with a watch on its znode.
-type stranger struct {
+// A watched is a participant with a watch on its znode: one whose end this process does
+// not report, as those of other processes.
+type watched struct {
 	name        seqname.Name
 	stamp       order.Stamp
 	stat        *zk.Stat        // as the watch was set
@@ -338,7 +338,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 	}
 	known := w.knows(w.decided.behind)
 	// The Stamp comes before the request: what the list showed later counts for more.
-	b = &stranger{
+	b = &watched{
 		name: w.decided.behind, stamp: w.cohort.asking(), reconnected: w.reconnected,
 	}
 	w.blocker = b
