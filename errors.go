@@ -121,7 +121,7 @@ func refuse(operation, path string, err error) error {
 	return wrap(operation, path, err)
 }
 
-// A loss is what a hold of a znode tells that ended by cause.
+// A loss is the error of a hold of one znode that was lost, by cause.
 type loss struct {
 	path  string
 	cause error

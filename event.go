@@ -128,7 +128,8 @@ func (t *teller) Queued(node string, ahead int) {
 // DataChanged implements seqnode.Listener.
 func (t *teller) DataChanged([]byte) {}
 
-// failed tells how it has failed, if that is an error.
+// failed tells how the wait has ended without success: by an error, or since its time ran
+// out.
 func (t *teller) failed(err error) {
 	if t.reporter.observer == nil {
 		return

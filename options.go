@@ -414,8 +414,8 @@ func (s *settings) advice(conn Conn) string {
 	return fmt.Sprintf("give %T a method Unwrap() recipes.Conn, or %s", conn, option)
 }
 
-// queue is a queue of what is held, whose order is rule, and whose names are kinds and
-// those that WithNames has given.
+// queue is the queue in dir for znodes of a kind. Those of kinds stand in it, and those
+// that WithNames has given; rule says who has to go before whom.
 func (s *settings) queue(
 	dir, kind string, kinds []string, rule order.Excludes,
 ) *seqnode.Queue {

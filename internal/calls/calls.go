@@ -18,7 +18,7 @@ type Owner interface {
 
 // A Pending is a call under way. The client's calls take no ctx and can hang for ten
 // times the session timeout. So each runs concurrently with its caller, who leaves when
-// ctx is done; Then undoes what the call does after that.
+// ctx is done, and may undo by Then what the call does after that.
 type Pending[T any] struct {
 	closed <-chan struct{} // see Owner
 

@@ -276,9 +276,8 @@ func (b *batch) Wait(ctx context.Context) error {
 	}
 	wake := wait.Wakers{
 		Watch: b.last.childrenChanged, Path: b.Queue.Dir,
-		Limit: b.last.maximumChanged,
-		Ended: b.Gate.Ended().Done(), Reconnected: b.reconnected,
-		Poll: wait.NextPoll(),
+		Maximum: b.last.maximumChanged, Ended: b.Gate.Ended().Done(),
+		Reconnected: b.reconnected, Poll: wait.NextPoll(),
 	}
 	_, _, err := wake.Sleep(ctx, b.conn)
 	return err

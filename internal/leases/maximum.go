@@ -19,10 +19,10 @@ type Maximum func(
 
 // Await waits until n participants are allowed, without any znode. In a single
 // attempt, wait.ErrBusy says that they are not.
-func (l Maximum) Await(
+func (m Maximum) Await(
 	ctx context.Context, conn *zkconn.Conn, n int, single bool,
 ) error {
-	w := &maximumWaiter{conn: conn, maximum: l, n: n, single: single, asked: time.Now()}
+	w := &maximumWaiter{conn: conn, maximum: m, n: n, single: single, asked: time.Now()}
 	err := wait.Until(ctx, conn, w)
 	return wait.Explain(conn, err, w.where, w.asked)
 }
@@ -64,7 +64,7 @@ func (w *maximumWaiter) Wait(ctx context.Context) error {
 		return nil
 	}
 	wake := wait.Wakers{
-		Limit: w.changed, Reconnected: w.reconnected, Poll: wait.NextPoll(),
+		Maximum: w.changed, Reconnected: w.reconnected, Poll: wait.NextPoll(),
 	}
 	_, _, err := wake.Sleep(ctx, w.conn)
 	return err

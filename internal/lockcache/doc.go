@@ -4,9 +4,10 @@
 // # An entry and its generations
 //
 // An entry belongs to a connection, a directory, a kind and the terms of a hold. It goes
-// through generations: each is one znode, from its create to its delete. Within a
-// generation the owners follow one another, or hold it together if their kind does not
-// exclude itself. An owner's part in a generation is a [Share].
+// through generations: each is one znode, from its create to its delete. (What users, and
+// other packages, call a cached entry is such a znode.) Within a generation the owners
+// follow one another, or hold it together if their kind does not exclude itself. An
+// owner's part in a generation is a [Share].
 //
 //	          startLocked          granted              leave, or lost
 //	(waiting) -------------> next -----------> current ---------------> over
@@ -39,7 +40,7 @@
 //
 // Only reconcileLocked decides whether an owner is admitted, and whether a generation is
 // over. Each owner that is admitted checks the clock first, since the entry may have been
-// idle for any time, or this process suspended (admitLocked). The Node notifies its
+// idle, or this process stood still, for any time (admitLocked). The Node notifies its
 // owners of a loss. They all have the same loss margin, so nobody is notified before
 // another.
 //
@@ -68,6 +69,7 @@
 //   - doubt: somebody has come or gone since the last list.
 //   - contended: somebody behind is known to wait for the znode.
 //   - closed: no other owner is admitted.
-//   - hand-over: to admit the next owner of this process to a contended generation.
+//   - hand-over: to admit an owner of this process while others wait, or may (contended,
+//     or in a doubt).
 //   - idle: without users.
 package lockcache

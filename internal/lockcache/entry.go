@@ -262,8 +262,8 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 		e.reconcileLocked()
 		return false
 	}
-	// This replaces a current generation, if there is one, of readers or that was lost:
-	// it admits no more, and ends with the last of its users.
+	// This replaces a current generation, if there is one, of readers or that was lost.
+	// The former one admits no more, and ends with the last of its users.
 	g.node, g.idleSince, e.current = n, time.Now(), g
 	// Those who wait now are those for whom it queued. The first of them, or all readers,
 	// are admitted before anything is counted: they overtake no process.
@@ -279,8 +279,8 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 }
 
 // blockerLocked returns the generation for which the waiters wait: the current one, or
-// nil if there is none or it is one of readers that admits no more. Next to that one they
-// have a place of their own, in the queue.
+// nil if there is none or it is one of readers that admits no more. Beside that one they
+// wait with a znode of their own, the next generation's, which it does not block.
 func (e *entry) blockerLocked() *generation {
 	if e.current != nil && e.together && e.current.roomLocked() == 0 {
 		return nil

@@ -248,8 +248,8 @@ func (g *generation) admitLocked(r seqnode.Request) *Share {
 		sh.expires = time.Now().Add(g.q.MaxHold)
 		sh.cancelExpiry = g.entry.key.conn.After(g.q.MaxHold, sh.expire)
 	}
-	// The clock is asked first: g may have been idle, or this process suspended, for any
-	// time. Attach says whether that has been noticed by another goroutine since.
+	// The clock is asked first: g may have been idle, or this process stood still, for
+	// any time. Attach says whether another goroutine has noticed a loss since.
 	if g.node.Check() != nil || !g.node.Attach((*tenant)(sh)) {
 		sh.cancelExpiry()
 		return nil

@@ -9,8 +9,8 @@ import (
 // Decide judges m by the facts, with the cheapest source that suffices. now is the epoch,
 // read before the call, after the watches on m's znode and on the directory were polled.
 // It may be called at any time and any number of times. It remembers only how many are
-// ahead, which users are shown, and whether m has met a participant of another process,
-// which the plan of the next create depends on. It allocates only for Reads.
+// ahead, which users are shown, and that m has met somebody (Member.met), which the plan
+// of the next create depends on. It allocates only for Reads.
 //
 // A grant is of the moment of the call: the driver reports it by [Queue.Held], and not if
 // facts of m were reported in between. Decide of a held member repeats the grant.
@@ -209,7 +209,8 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 	return d, true
 }
 
-// bySmallReads asks for those in the way, if reads are worth it instead of a list.
+// bySmallReads asks for those in the way, if reads are worth it instead of a list; false
+// if they are not. It asks for nothing if the blocker is the only one.
 func (q *Queue) bySmallReads(m *Member, p predecessors) (d Decision, ok bool) {
 	inTheWay := 1 + p.more
 	switch {

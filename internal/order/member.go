@@ -26,8 +26,8 @@ type Member struct {
 	epoch   Epoch   // of its creation
 	joined  moment  // when its creation was reported
 
-	// token is the fencing token, but of a reader under a writer; zero while it is not
-	// known; set once.
+	// token is the fencing token, except of a reader under a writer, which has that one's
+	// (Token); zero while it is not known; set once.
 	token int64
 
 	// state only moves forward, but for Queue.Refused. first is of a hold: nobody at all

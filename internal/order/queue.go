@@ -12,7 +12,7 @@ import (
 type Watermark struct {
 	Seq   int32
 	Token int64 // of the member that left; the watermark counts in one incarnation only
-	// MetStranger: that member had met a participant of another process
+	// MetStranger is Member.met of that member
 	MetStranger bool
 }
 

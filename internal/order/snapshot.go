@@ -9,7 +9,7 @@ import (
 // An entry is a participant that a list has shown.
 type entry struct {
 	seqname.Name
-	seen moment // when it was asked for that has shown it last
+	seen moment // when the list, or the read, was asked for that has shown it last
 	// When it was reported that the entry has gone, and when that was asked for. The
 	// first is zero while the entry is there, the second if its own process said so.
 	gone, asked moment

@@ -295,8 +295,8 @@ func (l *Ledger) Until(path string) time.Time {
 }
 
 // lossCause returns why a hold in that session, with that margin, cannot be relied on
-// now; nil if it can. Each tick of the heartbeat asks for each ephemeral, and an answer
-// that concerns nobody is not explained: of a waiter, most are that it has no proof.
+// now; nil if it can. To say more is left to explain: each tick of the heartbeat asks for
+// each ephemeral, and most answers concern nobody, as that a waiter has no proof.
 func (l *Ledger) lossCause(session int64, margin time.Duration) error {
 	now := l.Now()
 	until, ok := l.goodUntil(session)

@@ -36,7 +36,7 @@ type cohort struct {
 	listing *calls.Pending[listed]
 	stamp   order.Stamp
 
-	directories directories
+	strays strays
 }
 
 // listed is what a list was good for besides the facts that were reported.
@@ -132,39 +132,39 @@ func (c *cohort) there(stamp order.Stamp, n seqname.Name) {
 	c.order.There(stamp, n)
 }
 
-// isDirectory reports that the znode of that name has, or had, children: no participant,
-// although its name looks like one. For the order it has gone, and no list shows it from
-// now on.
-func (c *cohort) isDirectory(stamp order.Stamp, n seqname.Name) {
+// noParticipant tells that the znode of that name is none, although the name looks like
+// one: it has, or had, children. For the order it has gone, and no list shows it from now
+// on.
+func (c *cohort) noParticipant(stamp order.Stamp, n seqname.Name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.directories.add(n)
+	c.strays.add(n)
 	c.order.Gone(stamp, n)
 }
 
-// directories are the names that isDirectory was called with, in one incarnation of the
-// queue's own directory: in another one the server may give them to participants.
-type directories struct {
+// strays are the names that noParticipant was called with, in one incarnation of the
+// queue's directory: in another one the server may give them to participants.
+type strays struct {
 	of    int64 // the czxid of that incarnation, as the last list has shown it
 	names map[string]bool
 }
 
-func (d *directories) add(n seqname.Name) {
-	if d.names == nil {
-		d.names = map[string]bool{}
+func (s *strays) add(n seqname.Name) {
+	if s.names == nil {
+		s.names = map[string]bool{}
 	}
-	d.names[n.Text] = true
+	s.names[n.Text] = true
 }
 
 // without returns the names of a list that may be participants'.
-func (d *directories) without(names []seqname.Name, czxid int64) []seqname.Name {
-	if d.of != czxid {
-		d.of, d.names = czxid, nil
+func (s *strays) without(names []seqname.Name, czxid int64) []seqname.Name {
+	if s.of != czxid {
+		s.of, s.names = czxid, nil
 	}
-	if d.names == nil {
+	if s.names == nil {
 		return names
 	}
-	return slices.DeleteFunc(names, func(n seqname.Name) bool { return d.names[n.Text] })
+	return slices.DeleteFunc(names, func(n seqname.Name) bool { return s.names[n.Text] })
 }
 
 // countsNumbers reports whether the watermark may tell m's turn, so that it is worth
@@ -290,7 +290,7 @@ func (c *cohort) report(q *Queue, a answer) (listed, error) {
 		return listed{}, nil
 	}
 	c.mu.Lock()
-	l.Names = c.directories.without(l.Names, l.Czxid)
+	l.Names = c.strays.without(l.Names, l.Czxid)
 	missing, err := c.order.Listed(a.stamp, l)
 	c.mu.Unlock()
 	if err != nil { // the order in it is not certain
@@ -311,7 +311,7 @@ func (c *cohort) read(ctx context.Context, q *Queue, names []seqname.Name) error
 		reads[i] = calls.Start(conn, func() (none struct{}, err error) {
 			_, stat, err := conn.Read(q.Path(n))
 			if err == nil && zkconn.IsDirectory(stat) {
-				c.isDirectory(stamp, n)
+				c.noParticipant(stamp, n)
 				err = zk.ErrNoNode
 			}
 			return none, err

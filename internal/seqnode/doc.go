@@ -75,6 +75,7 @@
 //     asked for (znode.Node.Rest). It does not learn when those ahead of its blocker
 //     leave. So its turn may come at once: then a sync asks for proof, while a list or
 //     reads show whose turn it is.
+//   - approach: to end a rest, once the turn may be near.
 //   - beyond: the next participant to wait for, past the blocker.
 //   - stall: how long a waiter stays in a queue in which nobody ahead leaves.
 //   - gate: a held Node of another queue, in front of this one.

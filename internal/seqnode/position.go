@@ -6,13 +6,14 @@ import (
 	"github.com/zkrecipes/recipes/internal/wait"
 )
 
-// A Position is what is known of one participant.
+// A Position is where a waiter stands in the queue, as far as is known.
 type Position struct {
 	Ahead  int    // how many are ahead
 	Behind string // the path of the one to wait for, "" if it is its turn
-	// Nobody may be using that one. It is a cached entry, behind nobody but others, and
-	// as far as this process knows it is idle: then the znode that has queued behind it
-	// asks it to leave. Or no library has named it, and it may be no participant at all.
+	// MayBeIdle: perhaps nobody uses that one, and nobody ahead is certain to hold the
+	// lock or wait for it. Either it is a cached entry or a single attempt, and idle as
+	// far as this process knows: then it leaves soon, since a znode has queued behind it.
+	// Or no library has named it, and it may be no participant at all.
 	MayBeIdle bool
 
 	ownerless bool // that one belongs to no session

@@ -48,9 +48,10 @@ type Request struct {
 	WatchSelf <-chan struct{}
 
 	// OnDecision is called with each position that a list or this process has shown, and
-	// whether somebody behind is known to wait for the znode; false: nobody wants to wait
-	// for that. It is set by one that shares the Node among owners, each of whom has a
-	// time of its own: so the Queue's MaxHold is not applied. It may be nil.
+	// with whether somebody behind is known to wait for the znode. It returns false if
+	// nobody wants to wait with that znode any more: then the wait ends in wait.ErrBusy.
+	// It is set by one that shares the Node among owners, each of whom has a limit of its
+	// own: so the Queue's MaxHold is not applied. It may be nil.
 	OnDecision func(at Position, followed bool) bool
 }
 
@@ -162,11 +163,11 @@ func (q *Queue) EnterUnder(
 	return nil, err
 }
 
-// EnterThrough joins the queue as the one who holds gate, a Node of another queue, and
-// waits for its turn. Nothing of it waits any longer than the gate lasts, which is left
-// in any case: once the Node that it returns is held, or behind the znode that it leaves.
+// EnterThrough joins the queue on behalf of one who holds gate, a Node of another queue,
+// and waits for its turn, but no longer than the gate lasts. The gate is left in any
+// case: once the Node that it returns is held or, on an error, after its own znode.
 // ErrGone says that the gate or the znode was lost: a caller that wants to rejoin has to
-// come through the gate again. Package leases says what that is good for.
+// come through the gate again. Package leases says what a gate is good for.
 func (q *Queue) EnterThrough(
 	ctx context.Context, conn *zkconn.Conn, gate *znode.Node, r Request,
 ) (*znode.Node, error) {

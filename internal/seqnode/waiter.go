@@ -25,10 +25,10 @@ type waiter struct {
 	*Member
 	request Request
 
-	decided decided   // the last time
-	stall   *stall    // nil before the first sleep, and if nothing bounds the wait
-	blocker *stranger // the one that was watched last
-	beyond  *beyond   // whom the last decision named, if that is worth a look
+	decided decided  // what it keeps of the last decision
+	stall   *stall   // nil before the first sleep, and if nothing bounds the wait
+	blocker *watched // the one that was watched last
+	beyond  *beyond  // whom the last decision named, if that is worth a look
 	// closed once the connection was away and is back, since the last Check
 	reconnected <-chan struct{}
 	// since when it waits for an answer, for errors: since it began to join the queue,
@@ -50,7 +50,7 @@ type decided struct {
 	local   *Member      // the same, if it is of this process
 	first   bool         // nobody at all was ahead
 	confirm bool         // the waiter's znode is to be watched now
-	useful  bool         // if not now, then soon (znode.Soon), and not late
+	soon    bool         // if not now: after znode.Soon, and not only after znode.Late
 }
 
 // A stall bounds how long a waiter waits for anybody ahead to leave. A waiter sleeps
@@ -63,9 +63,9 @@ type stall struct {
 	ahead int // how many were ahead when the queue was last looked at
 }
 
-// A stranger is a participant whose end this process does not report, as those of other
-// processes, with a watch on its znode.
-type stranger struct {
+// A watched is a participant with a watch on its znode: one whose end this process does
+// not report, as those of other processes.
+type watched struct {
 	name        seqname.Name
 	stamp       order.Stamp
 	stat        *zk.Stat        // as the watch was set
@@ -115,7 +115,7 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 		ahead: d.Ahead, behind: d.Behind, first: d.First, confirm: d.Confirm,
 		// If the connection does not announce its close, the deletion that this watch
 		// shows is what holds requests back then (zkconn.Conn.HoldBack).
-		useful: d.Useful || !w.conn.TellsClose(),
+		soon: d.Useful || !w.conn.TellsClose(),
 	}
 	w.beyond = w.newBeyond(d.Beyond)
 	if d.Local != nil {
@@ -142,7 +142,7 @@ func (w *waiter) restOrApproach(d order.Decision) {
 		w.rests = w.node.Rest()
 	}
 	if rested && !w.rests {
-		w.node.Approach() // the heartbeat goes on; nobody waits for its first sync
+		w.node.Approach() // the heartbeat goes on; nobody waits for the sync it may send
 	}
 }
 
@@ -338,7 +338,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 	}
 	known := w.knows(w.decided.behind)
 	// The Stamp comes before the request: what the list showed later counts for more.
-	b = &stranger{
+	b = &watched{
 		name: w.decided.behind, stamp: w.cohort.asking(), reconnected: w.reconnected,
 	}
 	w.blocker = b
@@ -347,7 +347,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 		return false, err
 	}
 	if zkconn.IsDirectory(b.stat) { // it only has the name of a participant
-		w.cohort.isDirectory(b.stamp, b.name)
+		w.cohort.noParticipant(b.stamp, b.name)
 		return true, nil
 	}
 	w.cohort.there(b.stamp, b.name)
@@ -512,7 +512,7 @@ func (w *waiter) watchSelf() {
 
 // lasting is how long a wait has to last before its znode is watched.
 func (d *decided) lasting() time.Duration {
-	if d.useful {
+	if d.soon {
 		return znode.Soon
 	}
 	return znode.Late

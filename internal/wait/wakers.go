@@ -21,7 +21,7 @@ type Wakers struct {
 	Beyond      <-chan zk.Event // of the next one ahead
 	BeyondPath  string          // what Beyond is on
 	BeyondSet   <-chan struct{} // the answer about that watch is here
-	Limit       <-chan zk.Event // the maximum may have changed
+	Maximum     <-chan zk.Event // that of leases may have changed
 	Ended       <-chan struct{} // the znode that one waits with has
 	WatchSelf   <-chan struct{} // that znode is to be watched at once
 	Reconnected <-chan struct{} // something may have gone unnoticed
@@ -39,7 +39,7 @@ const (
 	WatchFired
 	BeyondFired
 	BeyondAnswered
-	LimitChanged
+	MaximumChanged
 	SelfEnded
 	WatchSelfAsked
 	Reconnected
@@ -64,8 +64,8 @@ func (w *Wakers) Sleep(
 		noteDeletions(conn, w.BeyondPath, ev)
 	case <-w.BeyondSet:
 		by = BeyondAnswered
-	case ev = <-w.Limit:
-		by = LimitChanged
+	case ev = <-w.Maximum:
+		by = MaximumChanged
 	case <-w.Ended:
 		by = SelfEnded
 	case <-w.WatchSelf:

@@ -484,7 +484,7 @@ func (b *Backoff) Next() time.Duration {
 // counts. Holds depend on what the leader has heard of, which the loss clock judges. It
 // is guarded by Conn.mu.
 type availability struct {
-	heard time.Time // when the last answer came, or since then the first user
+	heard time.Time // when the last answer came or, if that is later, the first user
 	asked time.Time // when the first request after that was made; zero: there was none
 	// The least time that an answer has taken recently: on a busy machine many are slow.
 	// Each answer raises it by growth at most.

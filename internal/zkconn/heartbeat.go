@@ -93,8 +93,8 @@ func (h *heartbeat) tick() {
 	}
 }
 
-// takeDueSyncLocked reports whether a sync that is due at that time is due by now. It
-// counts as sent then, by the caller.
+// takeDueSyncLocked reports whether the time at which a sync is due has come. If so, the
+// sync counts as sent, and the caller sends it.
 func (h *heartbeat) takeDueSyncLocked(at time.Time) bool {
 	now := h.conn.ledger.Now()
 	if now.Before(at) {

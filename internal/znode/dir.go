@@ -31,10 +31,11 @@ func NewDir(conn *zkconn.Conn, path string, acl []zk.ACL) *Dir {
 }
 
 // Make creates the directory and its parents as containers, or as plain znodes where the
-// server has no containers. One that is there already is no error. If ctx is cancelled,
-// nothing is left behind that is empty. A caller who has run out of time comes again,
-// with no more time than that: the directory is created to its end, and stays for a
-// while, or far from the servers no attempt would ever succeed.
+// server has no containers. One that is there already is no error. If ctx is cancelled
+// before its time is over (RanOut), nothing is left behind that is empty. A caller who
+// has run out of time comes again, with no more time than that: the directory is created
+// to its end, and stays for a while, or far from the servers no attempt would ever
+// succeed.
 func (d *Dir) Make(ctx context.Context) error {
 	making := calls.Start(d.conn, func() (made []string, err error) {
 		err = d.make(ctx, d.path, &made)

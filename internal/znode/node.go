@@ -136,7 +136,7 @@ var (
 	ErrExpired = errors.New("the hold reached the limit set by WithMaxHold")
 	// ErrUnlisted is ErrGone as far as a list tells, which may be wrong: something
 	// between us and the server can have made it up. A znode that is there after all
-	// would block everybody.
+	// would block everybody, so it is deleted in any case.
 	ErrUnlisted = fmt.Errorf("%w: its parent znode does not list it", ErrGone)
 	// ErrEnded ends what somebody does with a Node that has ended. It is permanent.
 	ErrEnded = outcome.Permanent(errors.New("the queue entry was lost"))
@@ -225,8 +225,9 @@ func (n *Node) HasEnded() bool {
 }
 
 // Hold makes a waiting Node, whose token is known, a held one. It fails with ErrEnded if
-// the Node has ended. With any other error it goes on waiting: with outcome.ErrSuspended,
-// to be held after a confirmation by the server; the others are permanent.
+// the Node has ended. With any other error the Node is queued as before: after
+// outcome.ErrSuspended until the server has confirmed the session; the others are
+// permanent.
 func (n *Node) Hold() error {
 	n.mu.Lock()
 	if n.life.state == stateEnded {
@@ -380,8 +381,9 @@ func (n *Node) Check() error {
 	return err
 }
 
-// Gone ends the Node since its znode is, or is about to be: cause is ErrGone, ErrUnlisted
-// or outcome.ErrSessionEnded.
+// Gone ends the Node since its znode is gone, or is about to be: cause is ErrGone,
+// ErrUnlisted or outcome.ErrSessionEnded. Unlike Lose it does nothing to a Node that has
+// left: most likely the znode went by its own delete, whose answer tells if it did not.
 func (n *Node) Gone(cause error) { n.end(cause) }
 
 // Lose implements reliance.Ephemeral: it records that the session or the znode is gone,
