@@ -34,7 +34,7 @@ type Hold struct {
 	until atomic.Int64 // Until at its release, in Unix nanoseconds; 0: not released
 	// It was released, not lost, while other holds shared its grant: a later loss is
 	// theirs. Set at its release, once its dependents have ended.
-	grantStays atomic.Bool
+	keptByOthers atomic.Bool
 
 	mu         sync.Mutex // guards what follows
 	dependents []*dependent
@@ -60,7 +60,7 @@ type grant struct {
 	// Of one znode.
 	node     backing // what it rests on
 	reporter *reporter
-	line     line                 // of what it reports
+	line     line                 // puts its reports in order
 	loss     atomic.Pointer[loss] // what Err tells, always the same value; nil: not yet
 	// Why no hold can release it, since an election or a registration does; nil: one can.
 	unreleasable error
@@ -132,16 +132,16 @@ func (j *joint) err(lost context.Context) error {
 		if lost.Err() != nil {
 			break
 		}
-		if err := m.err(); err != nil && !m.grantStays.Load() {
+		if err := m.err(); err != nil && !m.keptByOthers.Load() {
 			j.lose(err)
 		}
 	}
 	return context.Cause(lost)
 }
 
-// hasEnded tells whether it, or a part of it, was released or lost. It also asks the
+// isUnreliable tells whether it, or a part of it, was given up or lost. It also asks the
 // connection, which may not have notified anybody yet.
-func (g *grant) hasEnded() bool {
+func (g *grant) isUnreliable() bool {
 	return slices.ContainsFunc(g.each(), func(one *grant) bool {
 		return one.node.Cause() != nil || one.node.Check() != nil
 	})
@@ -171,12 +171,12 @@ type backing interface {
 }
 
 type (
-	ownZnode    struct{ *znode.Node }
+	soleZnode    struct{ *znode.Node }
 	sharedZnode struct{ *lockcache.Share }
 )
 
-func (n ownZnode) path() string       { return n.Path }
-func (n ownZnode) under() *znode.Node { return n.Node }
+func (n soleZnode) path() string       { return n.Path }
+func (n soleZnode) under() *znode.Node { return n.Node }
 
 func (s sharedZnode) path() string       { return s.Path }
 func (s sharedZnode) under() *znode.Node { return s.Under() }
@@ -186,7 +186,7 @@ func backedBy(node *znode.Node, err error) (backing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ownZnode{node}, nil
+	return soleZnode{node}, nil
 }
 
 // restOn makes g, which is new, the grant that rests on node.
@@ -264,14 +264,14 @@ func (h *Hold) end() (_ leaving, ok bool) {
 // startLeaving begins to release what h had, which has ended, and no other hold shares.
 func (h *Hold) startLeaving() leaving {
 	last := h.book == nil || h.book.take(h) // a lease has no owner, and shares nothing
-	h.grantStays.Store(!last && h.err() == nil)
+	h.keptByOthers.Store(!last && h.err() == nil)
 	h.letGo()
 	if h.joint != nil {
 		return endAll(h.members)
 	}
 	path := h.reporter.path
 	switch loss := h.err(); {
-	case h.grantStays.Load(): // the lock stays held
+	case h.keptByOthers.Load(): // the lock stays held
 		return leaving{}
 	case loss != nil && last:
 		h.node.Withdraw() // the znode of a lost one may be there still
@@ -301,7 +301,7 @@ func (h *Hold) keep(d *dependent) {
 
 // endNow ends a dependent of h, which has ended.
 func (h *Hold) endNow(d *dependent) {
-	if !d.isHold || h.grantStays.Load() {
+	if !d.isHold || h.keptByOthers.Load() {
 		d.notLost() // else what keeps the grant would keep it
 	}
 	d.end()
@@ -324,7 +324,7 @@ func (h *Hold) letGo() {
 	all := h.dependents
 	h.dependents = nil
 	h.mu.Unlock()
-	if h.grantStays.Load() {
+	if h.keptByOthers.Load() {
 		for _, d := range all {
 			d.notLost()
 		}

@@ -69,9 +69,9 @@ func (m *leaseLock) stopWaiting(of *stay, by *naming, got *Hold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if got != nil {
-		by.called(of)
+		by.called(&m.book, of)
 	} else {
-		by.called(nil)
+		by.called(&m.book, nil)
 	}
 	m.dropLocked(of)
 }
@@ -93,6 +93,7 @@ func (m *leaseLock) record(of *stay, leases []*Hold) *Hold {
 	m.held = slices.Insert(m.held, at, h)
 	m.granted = max(m.granted, h.token)
 	of.n++
+	of.holdLocked()
 	return h
 }
 

@@ -82,7 +82,7 @@ func newAcquisition(ctx context.Context, b bound) acquisition {
 // A leaving is a release that has begun: its requests are under way, and finish waits for
 // the answers.
 type leaving struct {
-	path  string // of the lock, for the error; "": it has that already
+	path  string // of the lock, for the error; "": err names it already
 	err   error  // of what was not held any more
 	grant *grant // what is released; nil: nothing, or parts
 	// waits for the answer; set with grant
@@ -180,8 +180,8 @@ func fromLast(n int, do func(i int)) {
 }
 
 // finish waits for the answers, on behalf of a call with ctx: as long as a release may
-// take, even if ctx was done before. The caller also returns known: a loss that this
-// reports already is left out.
+// take, even if ctx was done before. known is an error that the caller returns, too: a
+// loss that it reports is left out.
 func (l leaving) finish(ctx context.Context, known error) error {
 	within, cancel := forRelease(ctx)
 	defer cancel()

@@ -217,7 +217,7 @@ func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, er
 // endedOf returns a hold that was released or lost; nil: none was.
 func endedOf(holds []*Hold) *Hold {
 	at := slices.IndexFunc(holds, func(h *Hold) bool {
-		return h.isReleased() || h.hasEnded()
+		return h.isReleased() || h.isUnreliable()
 	})
 	if at < 0 {
 		return nil

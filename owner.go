@@ -3,6 +3,7 @@ package recipes
 import (
 	"bytes"
 	"context"
+	"maps"
 	"runtime"
 	"slices"
 	"strconv"
@@ -12,11 +13,11 @@ import (
 
 // Who owns a lock, in one paragraph. An owner is the identity that ctx carries for this
 // lock, else the calling goroutine. Do and Hold.Context put the hold's owner into a ctx,
-// where it counts only for the rest of that owner's stay: while it goes on to hold
-// something of the lock (either side of a read/write lock, a member of a multi lock) that
-// the hold, or since then the ctx, acquired. After that the ctx does not name it, even if
-// the owner, such as a goroutine, comes back. WithOwner names one owner for all locks,
-// forever. Each acquisition makes a record, which owns what it acquired and nothing else:
+// where it counts only while that owner goes on to hold something of the lock (either
+// side of a read/write lock, a member of a multi lock) that the hold, or since then the
+// ctx, acquired. After that the ctx does not name it, even if the owner, such as a
+// goroutine, comes back. WithOwner names one owner for all locks, forever. Each
+// acquisition makes a record, which owns what it acquired and nothing else:
 // a Hold, which is also its handle. A lock is released when the last record of its owner
 // ends. The record of a multi lock owns its members' records.
 
@@ -28,16 +29,28 @@ var identities atomic.Uint64 // how many there are in this process
 // aNewOwner is different from every other.
 func aNewOwner() owner { return owner{identity: identities.Add(1)} }
 
-// A stay is the time for which an owner goes on to acquire a lock, or to have something
+// A stay is the time for which an owner goes on to acquire a lock, or to hold something
 // of it that was not released, lost or not. If the owner comes back, that is another.
 type stay struct {
-	who   owner
-	book  *book
-	ended atomic.Bool // set with the mutex of the lock's book held
+	who  owner
+	book *book
+	// Which of all the times it is in which an owner goes on to hold something; 0: the
+	// owner holds nothing now. Set with the mutex of the book held.
+	period atomic.Uint64
 
 	// Guarded by that mutex.
 	owned [2]*ownership // of a reentrant lock, by side; nil: nothing
 	n     int           // ownerships; of a lease lock its records, and calls under way
+	held  int           // of these, those that are held
+}
+
+var periods atomic.Uint64 // how many there were in this process
+
+// holdLocked counts one of those in the stay as held.
+func (s *stay) holdLocked() {
+	if s.held++; s.held == 1 {
+		s.period.Store(periods.Add(1))
+	}
 }
 
 // A book has the records of one lock. The two sides of a read/write lock share it: an
@@ -80,9 +93,9 @@ func unreleased(all []*Hold) (held []*Hold) {
 }
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
-// already, or a new one, at memory. That has one thing more, until dropLocked is called.
-// If a naming (by) named the caller, that goes on to do so until it is told of the end of
-// the call.
+// already, or a new one, at memory. Its count, n, is one more until dropLocked is called.
+// If a naming (by, which is locked) named the caller, that goes on to do so at this lock
+// until it is told of the end of the call.
 func (b *book) beginLocked(who owner, by *naming, memory *stay) *stay {
 	here := b.stays[who]
 	if here == nil {
@@ -92,17 +105,24 @@ func (b *book) beginLocked(who owner, by *naming, memory *stay) *stay {
 	}
 	here.n++
 	if by != nil {
-		by.calls++
+		by.at[b].calls++
 	}
 	return here
 }
 
-// dropLocked takes one thing off a stay, and ends it if that was the last.
+// dropLocked takes one off a stay's count, and ends it at zero.
 func (b *book) dropLocked(of *stay) {
 	if of.n--; of.n == 0 {
-		of.ended.Store(true)
 		delete(b.stays, of.who)
 	}
+}
+
+// releaseLocked is dropLocked of what was held.
+func (b *book) releaseLocked(of *stay) {
+	if of.held--; of.held == 0 {
+		of.period.Store(0)
+	}
+	b.dropLocked(of)
 }
 
 // take takes h's record off. If it was the last one that had its grant, the znode is the
@@ -120,7 +140,7 @@ func (b *book) take(h *Hold) (last bool) {
 		}
 	}
 	if last {
-		b.dropLocked(h.stay)
+		b.releaseLocked(h.stay)
 	}
 	return last
 }
@@ -142,36 +162,59 @@ func take(all *[]*Hold, h *Hold) bool {
 type ownerKey struct{}
 
 // A naming is what a ctx carries: it names an owner, at the locks of some books as long
-// as one of its stays there lasts (Do, Hold.Context), or at every lock forever
-// (WithOwner).
+// as that holds something there (Do, Hold.Context), or at every lock forever (WithOwner).
 type naming struct {
 	who   owner
 	outer *naming // what counts where this one does not; nil: none
 
-	// mu guards what follows, and comes after that of a book: to see that a stay lasts,
-	// and to begin another because of that, is one step. So a naming that is over stays
+	// mu guards what follows, and comes after that of a book: to see that the naming
+	// lasts, and to acquire because of that, is one step. So a naming that is over stays
 	// so.
-	mu    sync.Mutex
-	at    map[*book]*stay // the latest at each book; nil: of WithOwner
-	calls int             // under way, which acquire as the owner
+	mu sync.Mutex
+	at map[*book]*named // nil: of WithOwner
 }
 
-// include makes a stay one that n, which is locked, lasts for; nil: there is no naming.
-func (n *naming) include(of *stay) {
-	if n != nil {
-		n.at[of.book] = of
+// A named is what a naming is about at one lock.
+type named struct {
+	of     *stay
+	period uint64 // while the stay is in that, the naming lasts, at all its locks
+	calls  int    // by the naming, to acquire the lock: while there are, it lasts here
+}
+
+// lasts tells whether the owner goes on to hold something, of which n is.
+func (n *naming) lasts() bool {
+	for _, at := range n.at {
+		if at.period != 0 && at.of.period.Load() == at.period {
+			return true
+		}
 	}
+	return false
 }
 
-// called tells of the end of a call that acquires. What it has acquired is in a stay (of)
-// that n lasts for from now on; nil: it has failed.
-func (n *naming) called(of *stay) {
+// include has n, which is locked, last as long as what its owner holds in a stay now;
+// nil: there is no naming. If it was over at other locks, it stays so.
+func (n *naming) include(of *stay) {
+	if n == nil {
+		return
+	}
+	if !n.lasts() {
+		maps.DeleteFunc(n.at, func(b *book, at *named) bool {
+			return b != of.book && at.calls == 0
+		})
+	}
+	at := n.at[of.book]
+	at.of, at.period = of, of.period.Load()
+}
+
+// called tells of the end of a call that acquires b's lock. What it has acquired is in a
+// stay (of); nil: it has failed.
+func (n *naming) called(b *book, of *stay) {
 	if n == nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.calls--; of != nil {
+	if n.at[b].calls--; of != nil {
 		n.include(of)
 	}
 }
@@ -179,15 +222,8 @@ func (n *naming) called(of *stay) {
 // lockAt locks the naming if it names its owner at b's lock.
 func (n *naming) lockAt(b *book) bool {
 	n.mu.Lock()
-	if n.at[b] != nil {
-		if n.calls > 0 {
-			return true
-		}
-		for _, of := range n.at {
-			if !of.ended.Load() {
-				return true
-			}
-		}
+	if at := n.at[b]; at != nil && (at.calls > 0 || n.lasts()) {
+		return true
 	}
 	n.mu.Unlock()
 	return false
@@ -205,7 +241,7 @@ func WithOwner(ctx context.Context) context.Context {
 }
 
 // withStays returns a ctx that names the owners of stays, before all that ctx names: each
-// at the locks of all its stays, as long as one of them lasts.
+// at the locks of all its stays, as long as it holds something of one.
 func withStays(ctx context.Context, stays ...*stay) context.Context {
 	outer, _ := ctx.Value(ownerKey{}).(*naming)
 	all := outer
@@ -218,15 +254,25 @@ func withStays(ctx context.Context, stays ...*stay) context.Context {
 			n = n.outer
 		}
 		if n == outer {
-			n = &naming{who: of.who, outer: all, at: map[*book]*stay{}}
+			n = &naming{who: of.who, outer: all, at: map[*book]*named{}}
 			all = n
 		}
-		n.at[of.book] = of
+		n.at[of.book] = &named{of: of, period: of.period.Load()}
 	}
 	if all == outer {
 		return ctx
 	}
 	return context.WithValue(ctx, ownerKey{}, all)
+}
+
+// duringCall returns a ctx that names the owner of a stay, which is new, while a call of
+// its own acquires the lock, and as long as it holds what that has acquired.
+func (s *stay) duringCall(ctx context.Context) (context.Context, *naming) {
+	outer, _ := ctx.Value(ownerKey{}).(*naming)
+	n := &naming{
+		who: s.who, outer: outer, at: map[*book]*named{s.book: {of: s, calls: 1}},
+	}
+	return context.WithValue(ctx, ownerKey{}, n), n
 }
 
 // A caller calls a method of a lock. Who it is can differ from lock to lock.

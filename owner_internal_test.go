@@ -9,34 +9,33 @@ import (
 )
 
 // A ctx that names nobody any more named its owner again: who had acquired a lock by it,
-// as somebody else, could not release that. The last stay of a naming ends between the
-// question whether one lasts and the next stay.
+// as somebody else, could not release that. What its owner holds is released between the
+// question whether that lasts and the call that follows.
 func TestANamingDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	a, b := newLeaseLock(nil, 1), newLeaseLock(nil, 1)
 	calls := caller{self: aNewOwner()}
-	last, _ := a.begin(calls)
-	before, _ := b.begin(calls)
+	holdOne := func(of *leaseLock) *stay {
+		s, _ := of.begin(calls)
+		s.holdLocked()
+		return s
+	}
+	last, before := holdOne(a), holdOne(b)
 	ctx := callerOf(withStays(t.Context(), last, before))
-	b.stopWaiting(before, nil, nil)
+	ctx.self = aNewOwner()
+	b.releaseLocked(before)
 
 	who, by := b.lockFor(&ctx)
-	a.stopWaiting(last, nil, nil)
-	whoAtA := func() owner {
-		c := ctx
-		return c.at(&a.book)
-	}
-	asked := make(chan owner, 1)
-	go func() { asked <- whoAtA() }()
-	select {
-	case who := <-asked: // before the stay at b begins
-		asked <- who
-	case <-time.After(10 * time.Millisecond): // it waits for that
-	}
-	require.Equal(t, calls.self, who)
-	b.beginLocked(who, by, new(stay))
+	a.releaseLocked(last)
+	of := b.beginLocked(who, by, new(stay))
 	b.unlock(by)
-	require.Equal(t, <-asked, whoAtA())
+	require.Equal(t, calls.self, who)
+	require.Equal(t, calls.self, ctx.at(&b.book), "its call goes on")
+	require.Equal(t, ctx.self, ctx.at(&a.book), "its owner holds nothing")
+	of.holdLocked()
+	by.called(&b.book, of)
+	require.Equal(t, calls.self, ctx.at(&b.book))
+	require.Equal(t, ctx.self, ctx.at(&a.book), "it came back")
 }
 
 // manyRecords returns a multi lock with n records, and who has acquired them.

@@ -226,7 +226,7 @@ func (r registrar) tell(f func()) {
 
 // Held makes the Hold behind a znode.
 func (r registrar) Held(node *znode.Node) {
-	g := new(grant).restOn(ownZnode{node}, r.teller.reporter)
+	g := new(grant).restOn(soleZnode{node}, r.teller.reporter)
 	g.unreleasable = errKept
 	r.mu.Lock()
 	r.hold = &Hold{grant: g} // nobody gets it if the PersistentNode is closed by now

@@ -41,7 +41,7 @@ type ownership struct {
 	lock   *reentrant
 	stay   *stay   // on both sides of a read/write lock the same
 	by     *naming // by which the first Acquire has its owner; nil: by none that can end
-	teller teller  // the first Acquire; used by that alone
+	teller teller  // tells of the first Acquire; used by that alone
 
 	observing atomic.Uint64 // the goroutine that reports the position; 0: none
 
@@ -129,9 +129,9 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 	return hold, nil
 }
 
-// claim re-enters the owner's grant, with an error if that was lost. If there is none it
-// returns a new ownership, which the caller must settle, unless another goroutine of the
-// owner's has one: it waits for that.
+// claim re-enters the owner's grant, or returns why that was lost. If there is none, it
+// returns a new ownership, which the caller must settle. While another goroutine of the
+// owner's is acquiring, it waits for that first.
 func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership, error) {
 	for {
 		hold, o, settled, err := r.claimOnce(a)
@@ -167,7 +167,8 @@ func (r *reentrant) isObserving(who owner) bool {
 }
 
 // awaitSettled waits for another goroutine of the owner's, which is acquiring, until it
-// closes settled. A LeaderLatch waits here for its turn, which is sent.
+// closes settled. A LeaderLatch waits here, too: its settled is a channel with one token,
+// and to receive that is to have the turn.
 func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) error {
 	select {
 	case <-settled:
@@ -221,8 +222,9 @@ func (o *ownership) recordLocked(h *Hold) *Hold {
 	return h
 }
 
-// Queued implements seqnode.Listener. It notes which goroutine the observer runs on: an
-// Acquire by the same owner from there would wait for itself, and fails instead (claim).
+// Queued implements seqnode.Listener (DataChanged is in revoke.go). It notes which
+// goroutine the observer runs on: an Acquire by the same owner from there would wait for
+// itself, and fails instead (claim).
 func (o *ownership) Queued(node string, ahead int) {
 	if o.lock.reporter.observer == nil {
 		return
@@ -240,10 +242,10 @@ func (r *reentrant) enter(
 	var on backing // nil: there is an error, or a panic
 	defer func() { hold = r.settle(o, on) }()
 	call := a.ctx
-	if a.self.identity != 0 && r.reporter.observer != nil {
-		// If the caller's ctx names nobody, the owner is new. The observer's ctx names
-		// it: if the observer acquires the lock, it does so as that owner.
-		call = withStays(call, o.stay)
+	if o.stay.who == a.self && a.self.identity != 0 && r.reporter.observer != nil {
+		// The caller's ctx names nobody: the owner is new. The observer's ctx names it:
+		// if the observer acquires the lock, it does so as that owner.
+		call, o.by = o.stay.duringCall(call)
 	}
 	o.teller = newTeller(call, r.reporter)
 	on, err = r.obtain(ctx, o.stay.who, seqnode.Request{
@@ -296,10 +298,11 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	defer r.book.mu.Unlock()
 	if on == nil {
 		o.stay.owned[r.side] = nil
-		o.by.called(nil)
+		o.by.called(r.book, nil)
 		r.book.dropLocked(o.stay)
 	} else {
-		o.by.called(o.stay)
+		o.stay.holdLocked()
+		o.by.called(r.book, o.stay)
 		o.grant = o.made.grant.restOn(on, o.teller.reporter)
 		o.records = o.made.holds[:0]
 		hold = o.recordLocked(&o.made.hold)

@@ -187,7 +187,7 @@ func (s *InterProcessSemaphoreV2) grant(
 	leases, holds := make([]*Lease, len(nodes)), make([]*Hold, len(nodes))
 	grants := make([]*grant, len(nodes))
 	for i, node := range nodes {
-		grants[i] = new(grant).restOn(ownZnode{node}, t.reporter)
+		grants[i] = new(grant).restOn(soleZnode{node}, t.reporter)
 		holds[i] = &Hold{grant: grants[i]}
 		leases[i] = &Lease{sem: s, hold: holds[i]}
 	}

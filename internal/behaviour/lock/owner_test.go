@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -704,5 +705,52 @@ func TestAWaiterForALeaseGoesOnAsItsOwner(t *testing.T) {
 		close(released)
 		require.NoError(t, <-second)
 		require.NoError(t, mine.Release(t.Context()), "it was freed by the other")
+	})
+}
+
+// The ctx of a released hold names its owner nowhere but at the lock that the owner still
+// waits for: by that call the owner gets it, and can release it. Goroutines that acquire
+// another member with the ctx exclude each other, also once the call has returned.
+func TestAKeptCtxOfAnOwnerThatOnlyWaits(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		make2 := func(c *recipes.Client) recipes.InterProcessLock {
+			m, err := recipes.NewInterProcessSemaphoreMutex(c, "/m")
+			require.NoError(t, err)
+			return m
+		}
+		ours, theirs, x := make2(b.Ours), make2(b.Other), b.Mutex(t, b.Ours, "/x")
+		hold := locktest.Acquire(t.Context(), t,
+			recipes.NewInterProcessMultiLockOf(ours, x))
+		kept := context.WithoutCancel(hold.Context(t.Context()))
+		rival := make(chan *recipes.Hold, 1)
+		go func() { rival <- locktest.Acquire(t.Context(), t, theirs) }()
+		time.Sleep(time.Second)
+		waiting := locktest.Start(func() error { return ours.Acquire(kept) })
+		time.Sleep(time.Second)
+		require.NoError(t, hold.Release(t.Context()))
+		time.Sleep(time.Second)
+		require.Empty(t, waiting, "it does not wait for its rival")
+
+		var inside atomic.Int32
+		all := make(chan error)
+		for range 5 {
+			go func() {
+				err := x.Acquire(kept)
+				if inside.Add(1) > 1 {
+					err = errors.New("two holders")
+				}
+				time.Sleep(time.Second)
+				inside.Add(-1)
+				all <- errors.Join(err, x.Release(kept))
+			}()
+		}
+		errs := []error{<-all}
+		require.NoError(t, (<-rival).Release(t.Context()))
+		require.NoError(t, <-waiting)
+		for range 4 {
+			errs = append(errs, <-all)
+		}
+		require.NoError(t, errors.Join(errs...))
+		require.NoError(t, ours.Release(kept))
 	})
 }
