@@ -171,7 +171,7 @@ type backing interface {
 }
 
 type (
-	soleZnode    struct{ *znode.Node }
+	soleZnode   struct{ *znode.Node }
 	sharedZnode struct{ *lockcache.Share }
 )
 
