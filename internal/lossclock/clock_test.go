@@ -258,7 +258,8 @@ func TestThePeriodWhereTheEvidenceIsAsOldAsItMayBe(t *testing.T) {
 }
 
 // Two answers and a report period of 4.4 s, two beats of 2 s and a late one of 1 s may
-// take the 19 s for which the session is relied on, and no more, or syncs come every T/40.
+// take the 19 s for which the session is relied on. If they take more, syncs come every
+// T/40.
 func TestThePeriodWhereAnswersTakeAsLongAsTheyMay(t *testing.T) {
 	terms := lossclock.Terms{Timeout: 20 * second, Tick: 8 * second}
 	next := func(takes time.Duration) time.Duration {
