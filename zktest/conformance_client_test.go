@@ -180,6 +180,9 @@ func (c *client) await(want zk.State) string {
 			if want != zk.StateHasSession {
 				return got.String()
 			}
+			// Only now the client may come to set its watches again. If it does so behind
+			// later steps, or even with the next connection, these set watches, too.
+			time.Sleep(time.Millisecond)
 			g := c.current().granted()
 			return fmt.Sprintf(
 				"session %s of %d ms%s", c.p.granted(c.name, g), g.timeout,
