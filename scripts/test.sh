@@ -18,7 +18,7 @@ case ${1:-} in
 '') ;;
 *) die "scripts/test.sh knows only --yes. For some of the tests: go test -run NAME ./..." ;;
 esac
-printf 'This takes about 10 minutes on two cores; go test ./... takes about one.\n'
+printf 'This takes about 10 minutes on two cores; go test ./... takes about two.\n'
 
 lint=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
