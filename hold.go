@@ -287,6 +287,9 @@ func (h *Hold) markEnded() (first bool) {
 	return h.until.CompareAndSwap(0, h.Until().UnixNano())
 }
 
+// isMarked tells whether h was marked as ended, which what it owns need not be.
+func (h *Hold) isMarked() bool { return h.until.Load() != 0 }
+
 // keep has d end at the release of h, and at its loss; at once if that was before.
 func (h *Hold) keep(d *dependent) {
 	d.notLost = context.AfterFunc(h.lost, d.end)
@@ -341,7 +344,7 @@ func (h *Hold) owned() []*Hold {
 
 // isReleased tells whether h has ended, or a hold that it owns.
 func (h *Hold) isReleased() bool {
-	return h.until.Load() != 0 || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
+	return h.isMarked() || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
 }
 
 // stays returns those of all that h has acquired.

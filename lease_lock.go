@@ -47,7 +47,7 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 		return nil, err
 	}
 	of, by := m.begin(a.caller)
-	defer func() { m.stopWaiting(of, by, hold) }()
+	defer func() { m.stopWaiting(of, by, hold != nil) }()
 	_, err = m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(leases []*Hold) *Hold {
 		hold = m.record(of, leases)
 		return hold
@@ -65,14 +65,10 @@ func (m *leaseLock) begin(c caller) (of *stay, by *naming) {
 	return m.beginLocked(who, by, new(stay)), by
 }
 
-func (m *leaseLock) stopWaiting(of *stay, by *naming, got *Hold) {
+func (m *leaseLock) stopWaiting(of *stay, by *naming, got bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if got != nil {
-		by.called(&m.book, of)
-	} else {
-		by.called(&m.book, nil)
-	}
+	by.called(of, got)
 	m.dropLocked(of)
 }
 

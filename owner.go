@@ -73,23 +73,25 @@ func (b *book) all() []*Hold {
 func (b *book) before(at int) (*Hold, int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for at = min(at, len(b.held)) - 1; at >= 0; at-- {
-		if h := b.held[at]; h.until.Load() == 0 {
-			return h, at
-		}
+	if at = latest(b.held[:min(at, len(b.held))]); at < 0 {
+		return nil, 0
 	}
-	return nil, 0
+	return b.held[at], at
 }
 
-// unreleased returns those of all that were not released. The release of one that is
-// among them goes on: what depends on it is ending.
-func unreleased(all []*Hold) (held []*Hold) {
-	for _, h := range all {
-		if h.until.Load() == 0 {
-			held = append(held, h)
-		}
+// latest returns the index of the last one that was not released; -1: there is none. One
+// that was released is in its list for as long as what depends on it is ending.
+func latest(all []*Hold) int {
+	at := len(all) - 1
+	for at >= 0 && all[at].isMarked() {
+		at--
 	}
-	return held
+	return at
+}
+
+// unreleased returns those of all that were not released.
+func unreleased(all []*Hold) []*Hold {
+	return slices.DeleteFunc(slices.Clone(all), (*Hold).isMarked)
 }
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
@@ -206,15 +208,14 @@ func (n *naming) include(of *stay) {
 	at.of, at.period = of, of.period.Load()
 }
 
-// called tells of the end of a call that acquires b's lock. What it has acquired is in a
-// stay (of); nil: it has failed.
-func (n *naming) called(b *book, of *stay) {
+// called tells of the end of a call that acquires, in a stay; got: it has succeeded.
+func (n *naming) called(of *stay, got bool) {
 	if n == nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.at[b].calls--; of != nil {
+	if n.at[of.book].calls--; got {
 		n.include(of)
 	}
 }
@@ -263,16 +264,6 @@ func withStays(ctx context.Context, stays ...*stay) context.Context {
 		return ctx
 	}
 	return context.WithValue(ctx, ownerKey{}, all)
-}
-
-// duringCall returns a ctx that names the owner of a stay, which is new, while a call of
-// its own acquires the lock, and as long as it holds what that has acquired.
-func (s *stay) duringCall(ctx context.Context) (context.Context, *naming) {
-	outer, _ := ctx.Value(ownerKey{}).(*naming)
-	n := &naming{
-		who: s.who, outer: outer, at: map[*book]*named{s.book: {of: s, calls: 1}},
-	}
-	return context.WithValue(ctx, ownerKey{}, n), n
 }
 
 // A caller calls a method of a lock. Who it is can differ from lock to lock.

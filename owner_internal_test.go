@@ -33,7 +33,7 @@ func TestANamingDoesNotComeBack(t *testing.T) {
 	require.Equal(t, calls.self, ctx.at(&b.book), "its call goes on")
 	require.Equal(t, ctx.self, ctx.at(&a.book), "its owner holds nothing")
 	of.holdLocked()
-	by.called(&b.book, of)
+	by.called(of, true)
 	require.Equal(t, calls.self, ctx.at(&b.book))
 	require.Equal(t, ctx.self, ctx.at(&a.book), "it came back")
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -245,7 +244,9 @@ func (r *reentrant) enter(
 	if o.stay.who == a.self && a.self.identity != 0 && r.reporter.observer != nil {
 		// The caller's ctx names nobody: the owner is new. The observer's ctx names it:
 		// if the observer acquires the lock, it does so as that owner.
-		call, o.by = o.stay.duringCall(call)
+		call = withStays(call, o.stay)
+		o.by = callerOf(call).naming
+		o.by.at[r.book].calls = 1 // this one
 	}
 	o.teller = newTeller(call, r.reporter)
 	on, err = r.obtain(ctx, o.stay.who, seqnode.Request{
@@ -298,16 +299,15 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	defer r.book.mu.Unlock()
 	if on == nil {
 		o.stay.owned[r.side] = nil
-		o.by.called(r.book, nil)
 		r.book.dropLocked(o.stay)
 	} else {
 		o.stay.holdLocked()
-		o.by.called(r.book, o.stay)
 		o.grant = o.made.grant.restOn(on, o.teller.reporter)
 		o.records = o.made.holds[:0]
 		hold = o.recordLocked(&o.made.hold)
 		r.watchLocked(o)
 	}
+	o.by.called(o.stay, on != nil)
 	if o.settled != nil {
 		close(o.settled)
 	}
@@ -324,13 +324,9 @@ func (r *reentrant) youngest(c caller) *Hold {
 // youngestLocked returns what an owner has acquired last and not released, lost or not;
 // nil: there is nothing.
 func (r *reentrant) youngestLocked(who owner) *Hold {
-	o := r.ownedLocked(who)
-	if o == nil {
-		return nil
-	}
-	for _, h := range slices.Backward(o.records) {
-		if h.until.Load() == 0 {
-			return h
+	if o := r.ownedLocked(who); o != nil {
+		if at := latest(o.records); at >= 0 {
+			return o.records[at]
 		}
 	}
 	return nil
