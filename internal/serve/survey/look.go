@@ -311,6 +311,19 @@ type view struct {
 	unread   uint64 // participants that had left before they could be read
 }
 
+// lacks tells whether a znode that was created in the directory had gone by then.
+func (v view) lacks(name string, czxid int64) bool {
+	_, listed := slices.BinarySearch(v.children, name)
+	return !listed && (v.stat == nil || czxid <= v.stat.Pzxid)
+}
+
+// includeLocked has the next look compare with a child, too, that was met since the last.
+func (d *dir) includeLocked(name string) {
+	if at, listed := slices.BinarySearch(d.children, name); !listed {
+		d.children = slices.Insert(slices.Clone(d.children), at, name)
+	}
+}
+
 // apply takes over a look at a directory.
 func (s *Survey) apply(ctx context.Context, d *dir, v view) {
 	s.mu.Lock()

@@ -56,10 +56,15 @@ func (s *Survey) register(ctx context.Context, path string) (what found, err err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.changedLocked()
+	parent, name := zkpath.Split(path)
+	if d := s.dirs[parent]; d != nil && d.stat != nil {
+		if (view{children: d.children, stat: d.stat}).lacks(name, one.czxid) {
+			return nothing, nil
+		}
+		d.includeLocked(name)
+	}
 	_, known := s.registered[path]
 	switch {
-	case s.goneLocked(path, one.czxid):
-		return nothing, nil
 	case !known && len(s.registered) >= registrationsAtMost:
 		s.exceeded.add(fmt.Sprintf("there are more registrations than the %d that are "+
 			"shown", registrationsAtMost), "", s.round)
@@ -72,35 +77,11 @@ func (s *Survey) register(ctx context.Context, path string) (what found, err err
 	return aZnode, nil
 }
 
-// goneLocked tells of a znode, which was found by its path, whether its directory was
-// looked at since then, and did not have it any more. If the last look was before, the
-// znode is what the next one compares with, too.
-func (s *Survey) goneLocked(path string, czxid int64) bool {
-	parent, name := zkpath.Split(path)
-	d := s.dirs[parent]
-	if d == nil || d.stat == nil {
-		return false
-	}
-	at, listed := slices.BinarySearch(d.children, name)
-	switch {
-	case listed:
-		return false
-	case czxid <= d.stat.Pzxid:
-		return true
-	}
-	d.children = slices.Insert(slices.Clone(d.children), at, name)
-	return false
-}
-
 // forgetGoneLocked forgets the registrations in a directory that were met while nobody
 // looked at it, and that are gone as it is now.
 func (s *Survey) forgetGoneLocked(dir string, now view) {
 	for path, r := range s.registered {
-		parent, name := zkpath.Split(path)
-		if parent != dir || now.stat != nil && r.czxid > now.stat.Pzxid {
-			continue
-		}
-		if _, listed := slices.BinarySearch(now.children, name); !listed {
+		if parent, name := zkpath.Split(path); parent == dir && now.lacks(name, r.czxid) {
 			delete(s.registered, path)
 		}
 	}

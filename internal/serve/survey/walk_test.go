@@ -58,13 +58,8 @@ func TestAnOutageInTheFirstWalk(t *testing.T) {
 				s.mustCreate("/groups/api/one", zk.FlagEphemeral)
 				time.Sleep(time.Minute)
 			}, func(s *scene) {
-				for walk := uint64(0); walk < n; {
-					time.Sleep(10 * time.Millisecond)
-					sent := s.survey.Requests()
-					walk = sent.All() - sent[survey.OpSync]
-					if !s.survey.State().Walked.IsZero() {
-						return
-					}
+				if !s.walkOn(n) {
+					return
 				}
 				s.cluster.Link("survey").Reset()
 				s.cluster.Link("survey").Cut()
