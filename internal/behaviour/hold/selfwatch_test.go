@@ -18,16 +18,26 @@ import (
 	"github.com/zkrecipes/recipes/zktest"
 )
 
-// resetWithoutWatches resets the connection of ours. The client asks once that its
-// watches be set again, and goes on without them where a busy server turns that away.
-func resetWithoutWatches(t *testing.T, b *locktest.Bubble) {
+// resetWithoutWatches resets the connection of a client. It asks once that its watches be
+// set again, and goes on without them where a busy server turns that away.
+func resetWithoutWatches(t *testing.T, link *zktest.Link, client recipes.Conn) {
 	t.Helper()
-	link := b.Cluster.Link("ours")
 	link.Throttle(zktest.OpSetWatches)
 	link.Reset()
 	time.Sleep(3 * time.Second)
-	require.Equal(t, zk.StateHasSession, b.Ours.State())
+	require.Equal(t, zk.StateHasSession, client.State())
 	link.Spare()
+}
+
+// ofThree returns a plain connection to three servers, its link, and a client of theirs.
+func ofThree(t *testing.T, timeout time.Duration) (
+	bare *zk.Conn, link *zktest.Link, other *recipes.Client,
+) {
+	t.Helper()
+	cluster := zktest.Start(t, zktest.WithServers(3))
+	link = cluster.Link("bare")
+	bare = locktest.ConnectBare(t, link, strings.Join(cluster.Names(), ","), timeout)
+	return bare, link, locktest.ConnectThrough(t, cluster, "other")
 }
 
 func TestADeletedHoldWhoseWatchWasNotSetAgain(t *testing.T) {
@@ -36,7 +46,7 @@ func TestADeletedHoldWhoseWatchWasNotSetAgain(t *testing.T) {
 		require.NoError(t, b.Lock.Acquire(ctx))
 		hold := b.Lock.Hold(ctx)
 		time.Sleep(locktest.Settle)
-		resetWithoutWatches(t, b)
+		resetWithoutWatches(t, b.Cluster.Link("ours"), b.Ours)
 		require.NoError(t, hold.Err())
 		require.NoError(t, b.Other.Delete(hold.Path(), -1))
 		time.Sleep(locktest.Settle)
@@ -50,10 +60,7 @@ func TestADeletedHoldWhoseWatchWasNotSetAgain(t *testing.T) {
 func TestADeletedHoldWhoseWatchWasNotSetAgainUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
-		cluster := zktest.Start(t, zktest.WithServers(3))
-		link := cluster.Link("bare")
-		bare := locktest.ConnectBare(t, link, strings.Join(cluster.Names(), ","), timeout)
-		other := locktest.ConnectThrough(t, cluster, "other")
+		bare, link, other := ofThree(t, timeout)
 		lock := locktest.NewMutex(t, struct{ recipes.Conn }{bare}, "/lock",
 			recipes.WithSessionTimeout(timeout))
 		for range 5 {
@@ -61,10 +68,7 @@ func TestADeletedHoldWhoseWatchWasNotSetAgainUnseen(t *testing.T) {
 			require.NoError(t, lock.Acquire(ctx))
 			hold := lock.Hold(ctx)
 			time.Sleep(5*time.Second + 7*time.Millisecond)
-			link.Throttle(zktest.OpSetWatches)
-			link.Reset()
-			time.Sleep(3 * time.Second)
-			link.Spare()
+			resetWithoutWatches(t, link, bare)
 			require.NoError(t, other.Delete(hold.Path(), -1))
 			time.Sleep(time.Minute + locktest.Settle)
 			require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted, "nobody looks")
@@ -165,10 +169,7 @@ func TestAWaiterWhoseWatchWasNotSetAgain(t *testing.T) {
 func TestAWaiterWhoseWatchWasNotSetAgainUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 10 * time.Second
-		cluster := zktest.Start(t, zktest.WithServers(3))
-		link := cluster.Link("bare")
-		bare := locktest.ConnectBare(t, link, strings.Join(cluster.Names(), ","), timeout)
-		other := locktest.ConnectThrough(t, cluster, "other")
+		bare, link, other := ofThree(t, timeout)
 		theirs := locktest.NewMutex(t, other, "/lock")
 		lock := locktest.NewMutex(t, bare, "/lock", recipes.WithSessionTimeout(timeout))
 		for range 20 { // each at another time between two looks
@@ -178,10 +179,7 @@ func TestAWaiterWhoseWatchWasNotSetAgainUnseen(t *testing.T) {
 				return recipes.Do(locktest.Owner(t), lock, locktest.Nothing)
 			})
 			time.Sleep(5*time.Second + 7*time.Millisecond)
-			link.Throttle(zktest.OpSetWatches)
-			link.Reset()
-			time.Sleep(3 * time.Second)
-			link.Spare()
+			resetWithoutWatches(t, link, bare)
 			require.NoError(t, theirs.Release(owner))
 			time.Sleep(locktest.Settle)
 			require.Len(t, waiting, 1, "it relies on the client's watch")
@@ -204,7 +202,7 @@ func TestADeletedWaiterWhoseWatchWasNotSetAgain(t *testing.T) {
 			return slices.Contains(ahead, node)
 		})
 		require.Len(t, own, 1)
-		resetWithoutWatches(t, b)
+		resetWithoutWatches(t, b.Cluster.Link("ours"), b.Ours)
 		require.NoError(t, b.Other.Delete(ahead[1], -1))
 		time.Sleep(2 * time.Minute) // it polls
 		behind := locktest.Join(t, b, 1)[0]
@@ -225,7 +223,7 @@ func TestAKeptPlaceWhoseWatchWasNotSetAgain(t *testing.T) {
 		kept := b.Mutex(t, b.Ours, "/lock", recipes.WithCaching(locktest.LongIdle, 1))
 		locktest.UseTimes(t, kept, 1)
 		time.Sleep(locktest.Settle)
-		resetWithoutWatches(t, b)
+		resetWithoutWatches(t, b.Cluster.Link("ours"), b.Ours)
 		for range 2 {
 			locktest.UseTimes(t, kept, 1)
 			time.Sleep(locktest.Settle)
