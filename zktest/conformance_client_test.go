@@ -181,7 +181,8 @@ func (c *client) await(want zk.State) string {
 				return got.String()
 			}
 			// Only now the client may come to set its watches again. If it does so behind
-			// later steps, or even with the next connection, these set watches, too.
+			// later steps, or even with the next connection, these set watches, too. In a
+			// bubble it has come to it after this; a real client most likely has.
 			time.Sleep(time.Millisecond)
 			g := c.current().granted()
 			return fmt.Sprintf(
