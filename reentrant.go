@@ -305,7 +305,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 		o.grant = o.made.grant.restOn(on, o.teller.reporter)
 		o.records = o.made.holds[:0]
 		hold = o.recordLocked(&o.made.hold)
-		r.watchLocked(o)
+		o.watchLocked()
 	}
 	o.by.called(o.stay, on != nil)
 	if o.settled != nil {
@@ -364,4 +364,27 @@ func (r *reentrant) LockPath(ctx context.Context) string {
 		return h.path()
 	}
 	return ""
+}
+
+func (r *reentrant) makeRevocable(listener func()) {
+	if r == nil {
+		return
+	}
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	r.listener = listener
+	if listener == nil {
+		return
+	}
+	select {
+	case <-r.revocable:
+	default:
+		close(r.revocable)
+	}
+	for o := range r.eachLocked {
+		o.watchLocked()
+		if o.revokePending {
+			o.tellRevokeLocked()
+		}
+	}
 }

@@ -50,33 +50,9 @@ func AttemptRevoke(ctx context.Context, conn Conn, nodePath string) error {
 	return wrapAsked(op, nodePath, err)
 }
 
-// makeRevocable is InterProcessMutex.MakeRevocable.
-func (r *reentrant) makeRevocable(listener func()) {
-	if r == nil {
-		return
-	}
-	r.book.mu.Lock()
-	defer r.book.mu.Unlock()
-	r.listener = listener
-	if listener == nil {
-		return
-	}
-	select {
-	case <-r.revocable:
-	default:
-		close(r.revocable)
-	}
-	for o := range r.eachLocked {
-		r.watchLocked(o)
-		if o.revokePending {
-			r.tellRevokeLocked(o)
-		}
-	}
-}
-
 // watchLocked watches the znode of an ownership that is held, if the lock is revocable.
-func (r *reentrant) watchLocked(o *ownership) {
-	if o.grant != nil && r.listener != nil {
+func (o *ownership) watchLocked() {
+	if o.grant != nil && o.lock.listener != nil {
 		o.grant.node.WatchSelf()
 	}
 }
@@ -88,7 +64,7 @@ func (o *ownership) DataChanged(data []byte) {
 	}
 	o.lock.book.mu.Lock()
 	defer o.lock.book.mu.Unlock()
-	o.lock.tellRevokeLocked(o)
+	o.tellRevokeLocked()
 }
 
 // listenersAtOnce bounds the calls of the listener that run for one ownership: whoever
@@ -96,23 +72,25 @@ func (o *ownership) DataChanged(data []byte) {
 const listenersAtOnce = 16
 
 // tellRevokeLocked calls the listener, or leaves that for later.
-func (r *reentrant) tellRevokeLocked(o *ownership) {
-	o.revokePending = r.listener == nil || o.listening == listenersAtOnce
+func (o *ownership) tellRevokeLocked() {
+	listener := o.lock.listener
+	o.revokePending = listener == nil || o.listening == listenersAtOnce
 	if o.revokePending {
 		return
 	}
 	o.listening++
-	go r.listen(o, r.listener)
+	go o.listen(listener)
 }
 
-// listen is a goroutine of the listener's, for an ownership.
-func (r *reentrant) listen(o *ownership, listener func()) {
+// listen is a goroutine of the listener's.
+func (o *ownership) listen(listener func()) {
+	lock := o.lock
 	defer func() {
-		r.book.mu.Lock()
-		defer r.book.mu.Unlock()
+		lock.book.mu.Lock()
+		defer lock.book.mu.Unlock()
 		o.listening--
-		if o.revokePending && r.ownedLocked(o.stay.who) == o {
-			r.tellRevokeLocked(o)
+		if o.revokePending && lock.ownedLocked(o.stay.who) == o {
+			o.tellRevokeLocked()
 		}
 	}()
 	listener()

@@ -124,7 +124,7 @@ func (q *Queue) counts(self seqname.Name) bool {
 // that are made by hand, or given twice by servers that have diverged, prove nothing.
 func (q *Queue) isListedBehind(m *Member, now Epoch) bool {
 	self, ok := q.shows(m, now)
-	return ok && q.predecessorsOf(m, self).blocker >= 0
+	return ok && predecessorsOf(q, m, self).blocker >= 0
 }
 
 // between goes through the members between the watermark and m, the nearest first. It
@@ -167,7 +167,7 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 	if !ok {
 		return d, false
 	}
-	p := q.predecessorsOf(m, self)
+	p := predecessorsOf(q, m, self)
 	nested := q.rules.Nested(m.name)
 	// What happened after the list counts only if m's own znode is known to be there
 	// still, and if nobody may have turned up ahead since.

@@ -18,7 +18,7 @@ type predecessors struct {
 
 // predecessorsOf goes through those ahead of the one at self, the nearest first, and at
 // the same time through the members ahead of m, which are in the same order.
-func (q *Queue) predecessorsOf(m *Member, self int) predecessors {
+func predecessorsOf(q *Queue, m *Member, self int) predecessors {
 	p := predecessors{blocker: -1, beyond: -1, isClear: true}
 	s, members := &q.last, q.members[:q.at(m)]
 	for i := self - 1; i >= 0; i-- {
