@@ -46,7 +46,7 @@ var (
 // init and not an initializer, which go doc would show: where an error comes from is no
 // part of the API.
 func init() {
-	ErrSessionEnded, ErrOutOfTouch = outcome.ErrSessionEnded, outcome.ErrSuspended
+	ErrSessionEnded, ErrOutOfTouch = outcome.ErrSessionEnded, outcome.ErrOutOfTouch
 	ErrNodeDeleted, ErrHoldExpired = znode.ErrGone, znode.ErrExpired
 	ErrBusy, ErrUnavailable = wait.ErrBusy, zkconn.ErrNoAnswer
 }

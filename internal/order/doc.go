@@ -17,7 +17,7 @@
 //     too, if the epoch grew.
 //   - At any time: Confirmed when the watch on the member's own znode is set, Unconfirmed
 //     when it fires, Directory for the watch on the directory, and LearnToken.
-//   - When the lock is granted: Held, before anybody relies on it, or Refused if nobody
+//   - When the lock is granted: Held, before anybody relies on it, or NotHeld if nobody
 //     may rely on it.
 //   - At the end of a member, whether waiting or held: Left or Lost at once. Then the
 //     delete is sent; Removed follows once the delete is answered or abandoned. After

@@ -30,7 +30,7 @@ type Member struct {
 	// (Token); zero while it is not known; set once.
 	token int64
 
-	// state only moves forward, but for Queue.Refused. first is of a hold: nobody at all
+	// state only moves forward, but for Queue.NotHeld. first is of a hold: nobody at all
 	// was ahead. ended is set as soon as state is past stateHeld, and again if it changes
 	// after that.
 	ended moment

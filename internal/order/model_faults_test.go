@@ -114,9 +114,9 @@ func (f *faulty) Directory(e Epoch, czxid int64) {
 
 func (f *faulty) Held(m *Member, first bool) { f.queue.Held(m, first || f.first) }
 
-func (f *faulty) Refused(m *Member) {
+func (f *faulty) NotHeld(m *Member) {
 	doubted := m.doubted
-	f.queue.Refused(m)
+	f.queue.NotHeld(m)
 	if f.stale {
 		m.doubted = doubted
 	}

@@ -24,7 +24,7 @@ type queue interface {
 	Doubt(m *Member)
 	Directory(e Epoch, czxid int64)
 	Held(m *Member, first bool)
-	Refused(m *Member)
+	NotHeld(m *Member)
 	Left(m *Member, isInUse bool)
 	Lost(m *Member)
 	Removed(m *Member, gone bool)

@@ -119,10 +119,10 @@ func (m *model) isReadUnder(st *stake) bool {
 // refuse is a session that cannot be relied on when somebody is about to hold: it waits
 // again, as if it had held nothing.
 func (m *model) refuse(s *slot) {
-	m.q.Refused(s.m)
+	m.q.NotHeld(s.m)
 	s.own.ever, s.own.refused = false, m.k.at
 	s.stage, s.dirty = waiting, true
-	m.fact("Refused(%s)", s.own.leaf.text)
+	m.fact("NotHeld(%s)", s.own.leaf.text)
 }
 
 func (m *model) doubt(s *slot) {

@@ -310,7 +310,7 @@ func (q *Queue) Directory(e Epoch, czxid int64) {
 }
 
 // Held says that m, which was granted, is about to be relied on; first is
-// [Decision.First]. The driver calls it before anybody relies on m, and [Queue.Refused]
+// [Decision.First]. The driver calls it before anybody relies on m, and [Queue.NotHeld]
 // if nobody may. It is ignored of a member that has ended.
 func (q *Queue) Held(m *Member, first bool) {
 	q.tick()
@@ -323,11 +323,11 @@ func (q *Queue) Held(m *Member, first bool) {
 	}
 }
 
-// Refused takes [Queue.Held] back: the session could not be relied on, so nobody has the
+// NotHeld takes [Queue.Held] back: the session could not be relied on, so nobody has the
 // hold, and m waits again. What granted it is of a time that can be long past at the next
 // try, and its znode can be gone since. So only a list counts for m that is asked for
 // after this call. It is ignored of a member that has ended.
-func (q *Queue) Refused(m *Member) {
+func (q *Queue) NotHeld(m *Member) {
 	if m.state != stateHeld {
 		return
 	}

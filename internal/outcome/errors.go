@@ -25,11 +25,11 @@ func (ClosedError) Unwrap() []error { return []error{ErrClosed, zk.ErrConnection
 var (
 	// ErrSessionEnded is certain: the client has another session, or none.
 	ErrSessionEnded = errors.New("the ZooKeeper session has ended")
-	// ErrSuspended says that the leader may have ended the session, as far as is known
+	// ErrOutOfTouch says that the leader may have ended the session, as far as is known
 	// here: the time that it certainly grants is over, or for a new hold nearly. A
 	// contact can still show that it has not. A connection that is lost, which Curator
 	// calls SUSPENDED, is not enough.
-	ErrSuspended = errors.New("out of touch with ZooKeeper")
+	ErrOutOfTouch = errors.New("out of touch with ZooKeeper")
 	// ErrTooShort says that no session with these servers can be relied on; see
 	// lossclock.Terms.
 	ErrTooShort = errors.New("the session timeout is too short to hold a lock")

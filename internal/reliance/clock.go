@@ -113,7 +113,7 @@ func (c *clock) SawUp(session int64) {
 // A loss is why a hold is lost, and what the clock knew by then: for how long ZooKeeper
 // was silent, and by which session timeout that was judged.
 type loss struct {
-	cause  error // outcome.ErrSessionEnded, outcome.ErrSuspended or outcome.ClosedError
+	cause  error // outcome.ErrSessionEnded, outcome.ErrOutOfTouch or outcome.ClosedError
 	detail string
 }
 
@@ -149,7 +149,7 @@ func (c *clock) explain(cause error, session int64, margin time.Duration) error 
 	case terms.Timeout <= 0:
 		detail = fmt.Sprintf("no response for %v; its session timeout is unknown: %s",
 			ago(last), c.advice)
-	case errors.Is(cause, outcome.ErrSuspended):
+	case errors.Is(cause, outcome.ErrOutOfTouch):
 		// The last response may be younger than what counts: a follower answers, too.
 		known := "its leader may not have confirmed any request"
 		counts := c.lossClock.Reported(terms, session, c.handshake(session))

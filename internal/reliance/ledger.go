@@ -239,7 +239,7 @@ func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err e
 	// A new hold that would be lost before the next proof is due, without any fault, is
 	// not begun: after an idle time, or if answers are slow.
 	if !t.held && !l.outlasts(t.session, margin) {
-		return until, l.explain(outcome.ErrSuspended, t.session, margin)
+		return until, l.explain(outcome.ErrOutOfTouch, t.session, margin)
 	}
 	t.held, t.margin = true, margin
 	if end, ok := l.goodUntil(t.session); ok && margin > 0 {
@@ -306,7 +306,7 @@ func (l *Ledger) lossCause(session int64, margin time.Duration) error {
 	case l.sessionID() != session:
 		return outcome.ErrSessionEnded
 	case !ok || !now.Before(until.Add(-margin)): // a contact can still help
-		return outcome.ErrSuspended
+		return outcome.ErrOutOfTouch
 	}
 	return nil
 }
@@ -322,14 +322,14 @@ type Notice struct {
 // closed. They come before those of Suspended: no contact can save them.
 func (l *Ledger) Ended() []Notice {
 	return l.notices(func(_ *tracked, cause error) bool {
-		return !errors.Is(cause, outcome.ErrSuspended)
+		return !errors.Is(cause, outcome.ErrOutOfTouch)
 	})
 }
 
 // Suspended returns the notices of those that are held, and cannot be relied on any more.
 func (l *Ledger) Suspended() []Notice {
 	return l.notices(func(t *tracked, cause error) bool {
-		return t.held && errors.Is(cause, outcome.ErrSuspended)
+		return t.held && errors.Is(cause, outcome.ErrOutOfTouch)
 	})
 }
 

@@ -227,11 +227,11 @@ func (c *cohort) held(m *Member, first bool) {
 	c.order.Held(m.self, first)
 }
 
-// refused takes held back: m is not relied on after all.
-func (c *cohort) refused(m *Member) {
+// notHeld takes held back: m is not relied on after all.
+func (c *cohort) notHeld(m *Member) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.order.Refused(m.self)
+	c.order.NotHeld(m.self)
 }
 
 // list lists the directory for m, and reports what it shows. All whom one list serves

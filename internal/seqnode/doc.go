@@ -33,7 +33,7 @@
 //	Confirmed,            cohort.confirmLocked: likewise of the watch on the member's
 //	Unconfirmed           own znode, before a decision and a hold; and LearnToken
 //	Doubt                 waiter.sleep: an event, or a poll, that says nothing certain
-//	Held, Refused         waiter.Commit
+//	Held, NotHeld         waiter.Commit
 //	Left, Lost, Removed   Member.End and Member.Removed, as the Node ends
 //
 // Asking comes before each request whose answer is reported.

@@ -529,7 +529,7 @@ func (w *waiter) Commit(ctx context.Context) error {
 	// The order learns of it first: once Hold returns, the holder may leave at once.
 	w.cohort.held(w.Member, first)
 	if err := w.node.Hold(); err != nil {
-		w.cohort.refused(w.Member) // the session cannot be relied on just now
+		w.cohort.notHeld(w.Member) // the session cannot be relied on just now
 		return err
 	}
 	if w.request.OnDecision == nil { // else each owner that shares it has its own limit

@@ -109,7 +109,7 @@ func TestTheHandshakeAfterAnOutageCounts(t *testing.T) {
 				require.NoError(t, s.Delete("/x", -1))
 				err := s.Hold("/held", 0)
 				if !plain { // nobody knows for how long it was away before
-					require.ErrorIs(t, err, outcome.ErrSuspended)
+					require.ErrorIs(t, err, outcome.ErrOutOfTouch)
 					require.ErrorContains(t, err, "leader confirmed is 20.1s old")
 					return
 				}
@@ -181,7 +181,7 @@ func TestPingsCountAgainAfterAnIdleTime(t *testing.T) {
 					require.NoError(t, err)
 					return
 				}
-				require.ErrorIs(t, err, outcome.ErrSuspended)
+				require.ErrorIs(t, err, outcome.ErrOutOfTouch)
 				require.ErrorContains(t, err, "may not have confirmed any request")
 			})
 		})
@@ -201,7 +201,7 @@ func TestAHandshakeCountsForItsSession(t *testing.T) {
 		held := hold(t, s, conn, "/held")
 		defer conn.silence()()
 		held.await(t)
-		require.ErrorIs(t, held.why, outcome.ErrSuspended)
+		require.ErrorIs(t, held.why, outcome.ErrOutOfTouch)
 	})
 }
 
@@ -229,7 +229,7 @@ func TestAHoldIsLostWhenTheMachineWakes(t *testing.T) {
 				if !c.lost {
 					held.await(t)
 				}
-				require.ErrorIs(t, held.why, outcome.ErrSuspended)
+				require.ErrorIs(t, held.why, outcome.ErrOutOfTouch)
 			})
 		})
 	}

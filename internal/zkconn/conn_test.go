@@ -132,7 +132,7 @@ func TestEachWriteAndSyncKeepsTheClock(t *testing.T) {
 				if c.keeps {
 					require.NoError(t, s.Hold("/a", 0))
 				} else {
-					require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSuspended)
+					require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrOutOfTouch)
 				}
 			})
 		})
@@ -177,7 +177,7 @@ func TestWhatKeepsTheClock(t *testing.T) {
 				if c.keeps {
 					require.NoError(t, s.Hold("/a", 0))
 				} else {
-					require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSuspended)
+					require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrOutOfTouch)
 				}
 			})
 		})
@@ -192,7 +192,7 @@ func TestASyncThatFailedDoesNotKeepTheClock(t *testing.T) {
 		s.Track("/a", 1, newEphemeral())
 		conn.change(func() { conn.err = zk.ErrNoNode })
 		require.ErrorIs(t, s.Sync("/a"), zk.ErrNoNode)
-		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSuspended)
+		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrOutOfTouch)
 		conn.change(func() { conn.err = nil })
 		require.NoError(t, s.Sync("/a"))
 		require.NoError(t, s.Hold("/a", 0))

@@ -37,7 +37,7 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		s := use(t, conn, timeout)
 		s.Track("/a", 1, newEphemeral())
 		require.ErrorIs(
-			t, s.Hold("/a", 0), outcome.ErrSuspended, "nothing was answered yet",
+			t, s.Hold("/a", 0), outcome.ErrOutOfTouch, "nothing was answered yet",
 		)
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a", 0))
@@ -50,7 +50,7 @@ func TestHoldWantsASessionThatCanBeReliedOn(t *testing.T) {
 		time.Sleep(goodFor(timeout) - unsure(timeout) - time.Millisecond)
 		require.NoError(t, s.Hold("/a", 0))
 		time.Sleep(time.Millisecond)
-		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSuspended)
+		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrOutOfTouch)
 		end()
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a", 0))
@@ -65,12 +65,12 @@ func TestHoldWithoutATimeoutWantsAnAnswer(t *testing.T) {
 		conn := newFake()
 		s := use(t, conn, 0)
 		s.Track("/a", 1, newEphemeral())
-		require.EqualError(t, s.Hold("/a", 0), outcome.ErrSuspended.Error())
+		require.EqualError(t, s.Hold("/a", 0), outcome.ErrOutOfTouch.Error())
 		require.NoError(t, contact(s))
 		require.NoError(t, s.Hold("/a", 0))
 		defer conn.silence()()
 		time.Sleep(time.Second)
-		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSuspended)
+		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrOutOfTouch)
 	})
 }
 

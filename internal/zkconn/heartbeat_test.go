@@ -57,7 +57,7 @@ func TestAHoldIsLostInTimeByTheLastAnsweredRequest(t *testing.T) {
 					})
 					defer noticed.Stop()
 					held.await(t)
-					require.ErrorIs(t, held.why, outcome.ErrSuspended)
+					require.ErrorIs(t, held.why, outcome.ErrOutOfTouch)
 					after := held.at.Sub(conn.lastHeard())
 					require.LessOrEqual(t, after, goodFor(timeout)-unsure(timeout))
 					early := timeout/10 + 250*time.Millisecond
@@ -124,7 +124,7 @@ func TestWithoutATimeoutASecondWithoutAnAnswerIsALoss(t *testing.T) {
 		defer conn.silence()() // the state shows nothing of it
 		began := time.Now()
 		held.await(t)
-		require.ErrorIs(t, held.why, outcome.ErrSuspended)
+		require.ErrorIs(t, held.why, outcome.ErrOutOfTouch)
 		require.LessOrEqual(t, held.at.Sub(began), time.Second)
 		require.GreaterOrEqual(t, held.at.Sub(began), 800*time.Millisecond)
 		require.EqualError(t, held.why,
@@ -236,7 +236,7 @@ func TestALossDoesNotWaitForTheHostProvider(t *testing.T) {
 		conn.change(func() { conn.state = zk.StateDisconnected })
 		cut := time.Now()
 		held.await(t)
-		require.ErrorIs(t, held.why, outcome.ErrSuspended)
+		require.ErrorIs(t, held.why, outcome.ErrOutOfTouch)
 		require.Less(t, time.Since(cut), timeout)
 	})
 }

@@ -182,8 +182,8 @@ func TestWhichEndLeavesAMargin(t *testing.T) {
 		stays time.Duration
 	}{
 		"expired":           {true, znode.ErrExpired, time.Second},
-		"suspended":         {true, outcome.ErrSuspended, time.Second},
-		"suspended, queued": {false, outcome.ErrSuspended, 0},
+		"suspended":         {true, outcome.ErrOutOfTouch, time.Second},
+		"suspended, queued": {false, outcome.ErrOutOfTouch, 0},
 		"left":              {true, znode.ErrLeft, 0},
 		"session ended":     {true, outcome.ErrSessionEnded, 0},
 	} {

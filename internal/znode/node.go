@@ -226,7 +226,7 @@ func (n *Node) HasEnded() bool {
 
 // Hold makes a waiting Node, whose token is known, a held one. It fails with ErrEnded if
 // the Node has ended. With any other error the Node is queued as before: after
-// outcome.ErrSuspended until the server has confirmed the session; the others are
+// outcome.ErrOutOfTouch until the server has confirmed the session; the others are
 // permanent.
 func (n *Node) Hold() error {
 	n.mu.Lock()
@@ -373,7 +373,7 @@ func (n *Node) Tenants() []Tenant {
 func (n *Node) Check() error {
 	err := n.conn.Judge(n.Path)
 	if errors.Is(err, outcome.ErrTooShort) { // by what is known of the servers since
-		err = fmt.Errorf("%w: %w", outcome.ErrSuspended, err)
+		err = fmt.Errorf("%w: %w", outcome.ErrOutOfTouch, err)
 	}
 	if err != nil && !n.HasEnded() { // one that has may be untracked
 		n.Lose(err)
@@ -589,7 +589,7 @@ func (n *Node) remove(cause error) error {
 // process has decided by itself that the hold is lost. All other losses are the doing of
 // ZooKeeper or of somebody else, and others may hold the lock already.
 func leavesMargin(cause error) bool {
-	return errors.Is(cause, outcome.ErrSuspended) || errors.Is(cause, ErrExpired)
+	return errors.Is(cause, outcome.ErrOutOfTouch) || errors.Is(cause, ErrExpired)
 }
 
 // isDeleted tells of the cause of an end whether the znode has gone, for certain.
@@ -600,7 +600,7 @@ func isDeleted(cause error) bool {
 // isLoss tells whether err says that a znode was lost, and not that a call failed.
 func isLoss(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, outcome.ErrSessionEnded) ||
-		errors.Is(err, outcome.ErrSuspended) || errors.Is(err, outcome.ErrClosed)
+		errors.Is(err, outcome.ErrOutOfTouch) || errors.Is(err, outcome.ErrClosed)
 }
 
 // abandonLocked records that nobody relies on the Node any more, or that it was never
