@@ -144,9 +144,7 @@ func (g *generation) keepWatch() {
 			Watch: changed, Path: g.q.Dir, Ended: n.Ended().Done(),
 			Reconnected: reconnected, Poll: wait.NextPoll(),
 		}
-		if _, ev, _ := wake.Sleep(n.Ended(), conn); errors.Is(ev.Err, zk.ErrClosing) {
-			conn.ConnClosed()
-		}
+		_, _, _ = wake.Sleep(n.Ended(), conn)
 		g.beginDoubt()
 	}
 	// The users are notified of a loss by the Node; the entry by nobody but this.

@@ -115,9 +115,6 @@ func (f *follower) Wait(ctx context.Context) error {
 		Reconnected: f.reconnected, Poll: wait.NextPoll(),
 	}
 	by, ev, err := wake.Sleep(ctx, f.conn)
-	if errors.Is(ev.Err, zk.ErrClosing) {
-		f.conn.ConnClosed()
-	}
 	f.again = by == wait.BlockerEnded
 	f.missed = f.missed || by == wait.Reconnected || ev.Err != nil
 	f.lagging = f.lagging || !f.again && by != wait.WatchFired || ev.Err != nil

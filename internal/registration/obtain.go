@@ -84,10 +84,7 @@ func (o *obtaining) Wait(ctx context.Context) error {
 		Blocker: o.rival, Watch: o.changed, Path: o.path,
 		Reconnected: o.reconnected, Poll: wait.NextPoll(),
 	}
-	by, ev, err := wake.Sleep(ctx, o.conn)
-	if errors.Is(ev.Err, zk.ErrClosing) {
-		o.conn.ConnClosed()
-	}
+	by, _, err := wake.Sleep(ctx, o.conn)
 	if err == nil && by == wait.WatchFired {
 		err = o.conn.Pause(ctx, o.pace.next())
 	}

@@ -377,9 +377,6 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 		}
 		switch by {
 		case wait.WatchFired:
-			if errors.Is(ev.Err, zk.ErrClosing) {
-				w.conn.ConnClosed()
-			}
 			w.blocker.events = nil
 			if ev.Type == zk.EventNodeDeleted {
 				w.cohort.gone(w.blocker.stamp, w.blocker.name)

@@ -2,6 +2,7 @@ package wait
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -49,7 +50,8 @@ const (
 )
 
 // Sleep waits for the first of w, or until ctx is done or the connection closed, which is
-// an error. ev is what a watch fired with.
+// an error. ev is what a watch fired with; if that was the close, the connection learns
+// of it.
 func (w *Wakers) Sleep(
 	ctx context.Context, conn *zkconn.Conn,
 ) (by Wakeup, ev zk.Event, err error) {
@@ -82,6 +84,9 @@ func (w *Wakers) Sleep(
 		err = outcome.Cancelled(ctx)
 	case <-conn.Closed():
 		err = conn.Pause(ctx, 0)
+	}
+	if errors.Is(ev.Err, zk.ErrClosing) {
+		conn.ConnClosed()
 	}
 	return by, ev, err
 }

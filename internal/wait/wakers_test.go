@@ -1,6 +1,7 @@
 package wait_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,32 @@ func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {
 					require.Equal(t, own{c.deleted, c.drained}, a)
 					s.Untrack("/lock/a")
 					s.Untrack("/lock/c")
+				}
+			})
+		})
+	}
+}
+
+// Whichever watch the close of the connection ends, nothing is relied on any more.
+func TestAWatchTellsOfTheClose(t *testing.T) {
+	for _, ends := range []error{zk.ErrSessionExpired, zk.ErrClosing} {
+		t.Run(ends.Error(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				events := make(chan zk.Event, 1)
+				for _, wake := range []wait.Wakers{
+					{Watch: events}, {Beyond: events}, {Maximum: events},
+				} {
+					conn := stubconn.Use(t, &stubconn.Conn{})
+					events <- zk.Event{Type: zk.EventNotWatching, Err: ends}
+					_, _, err := wake.Sleep(t.Context(), conn)
+					require.NoError(t, err)
+					isClosed := false
+					select {
+					case <-conn.Closed():
+						isClosed = true
+					default:
+					}
+					require.Equal(t, errors.Is(ends, zk.ErrClosing), isClosed)
 				}
 			})
 		})
