@@ -111,3 +111,21 @@ func TestAShareEndsOnce(t *testing.T) {
 	require.NoError(t, other.Lost().Err())
 	e.mu.Lock()
 }
+
+// The last user of a generation that was replaced ends it, by its release or its expiry.
+func TestTheLastUserEndsAReplacedGeneration(t *testing.T) {
+	for name, end := range map[string]func(*Share){
+		"release": (*Share).Withdraw, "expiry": (*Share).expire,
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, s := stubQueue(t)
+			share := use(t, q, s)
+			e, g := share.generation.entry, share.generation
+			e.current = nil
+			e.mu.Unlock()
+			end(share)
+			e.mu.Lock()
+			require.NotNil(t, g.awaitDelete)
+		})
+	}
+}

@@ -313,6 +313,15 @@ func (g *generation) dropUserLocked(unsure bool) {
 	if g.users--; g.users == 0 {
 		g.idleSince = time.Now()
 	}
+	// The clock may have run out and nobody have looked yet. Before reconcileLocked,
+	// which would hand a lost lock over.
+	_ = g.node.Check()
+	g.entry.reconcileLocked()
+	if g.entry.current != g && g.users == 0 && g.awaitDelete == nil {
+		// It was lost while in use, or is one of readers that was replaced: the last of
+		// its users releases the znode.
+		g.startLeavingLocked()
+	}
 }
 
 // startLeavingLocked begins to delete the znode.

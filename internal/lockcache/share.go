@@ -108,15 +108,6 @@ func (sh *Share) StartLeaving() (awaitDelete func(ctx context.Context) error) {
 	// While ZooKeeper does not answer, the znode may be lost already: the delete will
 	// show that.
 	g.dropUserLocked(sh.guarded > 0 || e.key.conn.Unavailable())
-	// The clock may have run out and nobody have looked yet. Before reconcileLocked,
-	// which would hand a lost lock over.
-	_ = g.node.Check()
-	e.reconcileLocked()
-	if e.current != g && g.users == 0 && g.awaitDelete == nil {
-		// It was lost while in use, or is one of readers that was replaced: the last of
-		// its users releases the znode.
-		g.startLeavingLocked()
-	}
 	if g.awaitDelete != nil {
 		// Still attached, so a loss that comes before the answer counts.
 		return g.awaitDelete
@@ -153,7 +144,6 @@ func (sh *Share) expire() {
 		sh.lose(znode.ErrExpired)
 	}
 	g.dropUserLocked(true)
-	e.reconcileLocked()
 }
 
 // A tenant is a Share as its Node sees it.
