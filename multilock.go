@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/zkconn"
+	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // InterProcessMultiLock is several locks that are acquired together, in the given order,
@@ -225,10 +226,6 @@ func endedOf(holds []*Hold) *Hold {
 	return holds[at]
 }
 
-// giveBackWithin is what a caller who did not get all members can spare for giving back
-// those that it got.
-const giveBackWithin = 80 * time.Millisecond
-
 var errGivingBack = errors.New(
 	"not all members were acquired, and there is no time to wait for the release of " +
 		"those that were",
@@ -249,7 +246,7 @@ func (a acquisition) awaitGiven(err error) error {
 	all := leaving{parts: *a.given}
 	*a.given = nil
 	ctx, cancel := context.WithTimeoutCause(
-		context.WithoutCancel(a.ctx), giveBackWithin, errGivingBack,
+		context.WithoutCancel(a.ctx), znode.LeaveWithin, errGivingBack,
 	)
 	defer cancel()
 	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -263,12 +264,14 @@ func positive(option string, d time.Duration) error {
 	return nil
 }
 
+var values atomic.Uint64 // how many lock values there are in this process
+
 // newSettings applies options to the defaults.
 func newSettings(opts []Option) (settings, error) {
 	s := settings{
 		data:  []byte(processName()),
 		acl:   zk.WorldACL(zk.PermAll),
-		value: identities.Add(1),
+		value: values.Add(1),
 	}
 	return s, apply(&s, opts)
 }

@@ -133,7 +133,7 @@ func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
 // owner's is acquiring, it waits for that first.
 func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership, error) {
 	for {
-		hold, o, settled, err := r.claimOnce(a)
+		hold, o, settled, err := r.claimOnce(&a.caller)
 		switch {
 		case settled == nil:
 			return hold, o, err
@@ -191,9 +191,9 @@ var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine
 // claimOnce is claim without a wait. If it returns settled, the ownership is another
 // goroutine's, which closes that.
 func (r *reentrant) claimOnce(
-	a acquisition,
+	c *caller,
 ) (hold *Hold, o *ownership, settled <-chan struct{}, err error) {
-	who, by := r.book.lockFor(&a.caller)
+	who, by := r.book.lockFor(c)
 	defer r.book.unlock(by)
 	if o = r.ownedLocked(who); o == nil {
 		o = &ownership{lock: r, by: by}

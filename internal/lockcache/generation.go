@@ -3,6 +3,7 @@ package lockcache
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -262,12 +263,11 @@ func (g *generation) admitLocked(r seqnode.Request) *Share {
 
 // roomLocked is for how many more owners, one after the other, g is good.
 func (g *generation) roomLocked() int {
-	const noBound = int(^uint(0) >> 1)
 	switch {
 	case g.closed:
 		return 0
 	case !g.contended:
-		return noBound
+		return math.MaxInt
 	case g.entry.together:
 		return 0 // readers that overlap could keep a writer waiting forever
 	}
