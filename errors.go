@@ -104,8 +104,9 @@ func wrap(operation, path string, err error) error {
 	return fmt.Errorf("recipes: %s %s: %w", operation, path, explained(path, err))
 }
 
-// wrapAsked is wrap for questions: one that ctx ended has no answer. A release is none:
-// who finds ErrUnavailable in the error of Do knows that fn has not run.
+// wrapAsked is wrap for questions: one that ctx ended has no answer, so it matches
+// ErrUnavailable, too. It is not for a release: ErrUnavailable of Do says that fn has not
+// run.
 func wrapAsked(operation, path string, err error) error {
 	if outcome.Cancellation(err) != nil {
 		err = fmt.Errorf("%w: %w", err, ErrUnavailable)

@@ -18,7 +18,7 @@ const (
 	EventAcquired                      // the lock is held
 	EventTimedOut                      // the timeout ran out
 	EventFailed                        // ctx was done, or ZooKeeper returned an error
-	EventReleased                      // the owner has released the lock
+	EventReleased                      // the owner has released the lock; see Err
 	EventLost                          // the hold was lost, maybe during its release
 )
 
@@ -50,7 +50,9 @@ type Event struct {
 	Ahead   int           // EventQueued: how many are ahead, as far as is known
 	Elapsed time.Duration // the wait; after EventAcquired the time held; EventQueued: 0
 	Token   int64         // EventAcquired and EventLost: the fencing token
-	Err     error         // why; EventReleased: why the delete is unconfirmed, if it is
+	// Err is why. Of EventReleased it is why the delete is unconfirmed, if it is: then
+	// EventLost may follow.
+	Err error
 
 	grant *grant // EventAcquired: what was acquired; else nil
 }
@@ -184,7 +186,7 @@ func callOrUndo(f, undo func()) {
 type line struct {
 	mu      sync.Mutex // guards what follows; not held while the observer is called
 	free    bool       // no goroutine has it
-	closed  bool       // the last report waits, or was made
+	closed  bool       // EventLost waits, or was made: nothing follows it
 	waiting []func()   // reports, in order
 }
 

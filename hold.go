@@ -42,10 +42,10 @@ type Hold struct {
 
 // A dependent ends with a hold: a ctx of Context, or the hold of a multi lock.
 type dependent struct {
-	end     func()      // may be called again
-	notLost func() bool // ends what calls end at the loss
-	isHold  bool        // which can be lost within the release
-	at      int         // in dependents, while it is there; guarded as they are
+	end        func()      // may be called again
+	stopOnLoss func() bool // takes back that the loss calls end
+	isHold     bool        // a multi lock's: it can still be lost during the release
+	at         int         // in dependents, while it is there; guarded as they are
 }
 
 // A grant is what the holds of one owner share: a znode, or the grants of several locks.
@@ -287,12 +287,12 @@ func (h *Hold) markEnded() (first bool) {
 	return h.until.CompareAndSwap(0, h.Until().UnixNano())
 }
 
-// isMarked tells whether h was marked as ended, which what it owns need not be.
-func (h *Hold) isMarked() bool { return h.until.Load() != 0 }
+// hasEnded tells whether h itself was released; isReleased asks what it owns, too.
+func (h *Hold) hasEnded() bool { return h.until.Load() != 0 }
 
 // keep has d end at the release of h, and at its loss; at once if that was before.
 func (h *Hold) keep(d *dependent) {
-	d.notLost = context.AfterFunc(h.lost, d.end)
+	d.stopOnLoss = context.AfterFunc(h.lost, d.end)
 	h.mu.Lock()
 	d.at = len(h.dependents)
 	h.dependents = append(h.dependents, d)
@@ -305,7 +305,7 @@ func (h *Hold) keep(d *dependent) {
 // endNow ends a dependent of h, which has ended.
 func (h *Hold) endNow(d *dependent) {
 	if !d.isHold || h.keptByOthers.Load() {
-		d.notLost() // else what keeps the grant would keep it
+		d.stopOnLoss() // or d would stay in memory for as long as the grant does
 	}
 	d.end()
 }
@@ -329,7 +329,7 @@ func (h *Hold) letGo() {
 	h.mu.Unlock()
 	if h.keptByOthers.Load() {
 		for _, d := range all {
-			d.notLost()
+			d.stopOnLoss()
 		}
 	}
 }
@@ -344,7 +344,7 @@ func (h *Hold) owned() []*Hold {
 
 // isReleased tells whether h has ended, or a hold that it owns.
 func (h *Hold) isReleased() bool {
-	return h.isMarked() || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
+	return h.hasEnded() || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
 }
 
 // stays returns those of all that h has acquired.
@@ -505,7 +505,7 @@ func (h *Hold) context(parent context.Context) (context.Context, *dependent) {
 
 // forget lets go of what has ended, in a time that does not grow with the number of them.
 func (h *Hold) forget(d *dependent) {
-	d.notLost()
+	d.stopOnLoss()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last := len(h.dependents) - 1

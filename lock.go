@@ -28,12 +28,12 @@ type InterProcessLock interface {
 	// round trip gives ErrUnavailable, unless no request is needed.
 	//
 	// A timeout of 0 or less is a single attempt. It is busy only if somebody holds the
-	// lock, or waits for it, just then. It waits at most a second: for no other holder,
-	// only for ZooKeeper, for a cached entry (WithCaching) that nobody uses to be
-	// released, and for other single attempts twice as long as it took to join the queue:
-	// one of them has the lock, or all leave. If n levels of the path are missing, and
-	// 2n+1 round trips take over 0.75 s, the error matches ErrUnavailable, and the levels
-	// stay for the next attempt.
+	// lock, or waits for it, just then. It waits for no holder, and at most a second: for
+	// ZooKeeper, for a cached entry (WithCaching) that nobody uses to be released, and
+	// for other single attempts. For those it waits twice as long as it took to join the
+	// queue: one of them has the lock, or all leave. If n levels of the path are missing,
+	// and 2n+1 round trips take over 0.75 s, the error matches ErrUnavailable, and the
+	// levels stay for the next attempt.
 	AcquireTimeout(ctx context.Context, timeout time.Duration) (bool, error)
 	// Release ends the youngest acquisition of ctx's owner. ctx bounds only the wait for
 	// ZooKeeper's answer: if it ends first (or was done before: then after at most a

@@ -11,15 +11,14 @@ import (
 	"sync/atomic"
 )
 
-// Who owns a lock, in one paragraph. An owner is the identity that ctx carries for this
-// lock, else the calling goroutine. Do and Hold.Context put the hold's owner into a ctx,
-// where it counts only while that owner goes on to hold something of the lock (either
-// side of a read/write lock, a member of a multi lock) that the hold, or since then the
-// ctx, acquired. After that the ctx does not name it, even if the owner, such as a
-// goroutine, comes back. WithOwner names one owner for all locks, forever. Each
-// acquisition makes a record, which owns what it acquired and nothing else:
-// a Hold, which is also its handle. A lock is released when the last record of its owner
-// ends. The record of a multi lock owns its members' records.
+// Who owns a lock, in one paragraph. The owner of a call is the identity that its ctx
+// names for this lock, or else the calling goroutine. WithOwner names one for all locks,
+// forever. Do and Hold.Context name the hold's owner, for what was acquired: both sides
+// of a read/write lock, all members of a multi lock. That lasts while the owner holds,
+// without a break, what the hold or a later call with this ctx acquired. If the owner
+// comes back later, the ctx does not name it. Each acquisition makes a record, a Hold,
+// which owns what it acquired and nothing else, and is its handle. A lock is released
+// when the last record of its owner ends. A multi lock's record owns its members'.
 
 // An owner is comparable: an identity, or else a goroutine. Both count from 1.
 type owner struct{ identity, goroutine uint64 }
@@ -34,8 +33,8 @@ func aNewOwner() owner { return owner{identity: identities.Add(1)} }
 type stay struct {
 	who  owner
 	book *book
-	// Which of all the times it is in which an owner goes on to hold something; 0: the
-	// owner holds nothing now. Set with the mutex of the book held.
+	// The number of the time, up to now, in which the owner has held something without a
+	// break; 0: it holds nothing now. Set with the mutex of the book held.
 	period atomic.Uint64
 
 	// Guarded by that mutex.
@@ -83,7 +82,7 @@ func (b *book) before(at int) (*Hold, int) {
 // that was released is in its list for as long as what depends on it is ending.
 func latest(all []*Hold) int {
 	at := len(all) - 1
-	for at >= 0 && all[at].isMarked() {
+	for at >= 0 && all[at].hasEnded() {
 		at--
 	}
 	return at
@@ -91,17 +90,17 @@ func latest(all []*Hold) int {
 
 // unreleased returns those of all that were not released.
 func unreleased(all []*Hold) []*Hold {
-	return slices.DeleteFunc(slices.Clone(all), (*Hold).isMarked)
+	return slices.DeleteFunc(slices.Clone(all), (*Hold).hasEnded)
 }
 
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
-// already, or a new one, at memory. Its count, n, is one more until dropLocked is called.
+// already, or else fresh. Its count, n, is one more until dropLocked is called.
 // If a naming (by, which is locked) named the caller, that goes on to do so at this lock
 // until it is told of the end of the call.
-func (b *book) beginLocked(who owner, by *naming, memory *stay) *stay {
+func (b *book) beginLocked(who owner, by *naming, fresh *stay) *stay {
 	here := b.stays[who]
 	if here == nil {
-		here = memory
+		here = fresh
 		here.who, here.book = who, b
 		b.stays[who] = here
 	}
@@ -193,8 +192,8 @@ func (n *naming) lasts() bool {
 	return false
 }
 
-// include has n, which is locked, last as long as what its owner holds in a stay now;
-// nil: there is no naming. If it was over at other locks, it stays so.
+// include has n, which is locked, last while its owner goes on to hold what it holds in
+// this stay. A nil n is no naming. Other locks at which n was over stay out of it.
 func (n *naming) include(of *stay) {
 	if n == nil {
 		return
@@ -281,9 +280,9 @@ func callerOf(ctx context.Context) caller {
 	return caller{naming: named}
 }
 
-// lockFor locks b, and returns who the caller is at its lock for as long as that is
-// locked: once a naming is over, two callers who go on with it exclude each other. by is
-// the naming that says so, if that can end; it is locked, too.
+// lockFor locks b and returns who the caller is at its lock. That is certain only while b
+// is locked: once a naming is over, those who go on with it are no longer one owner. by
+// is the naming that gave the answer, if it can end; it is locked, too.
 func (b *book) lockFor(c *caller) (who owner, by *naming) {
 	b.mu.Lock()
 	for n := c.naming; n != nil; n = n.outer {

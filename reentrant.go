@@ -39,7 +39,7 @@ type reentrant struct {
 type ownership struct {
 	lock   *reentrant
 	stay   *stay   // on both sides of a read/write lock the same
-	by     *naming // by which the first Acquire has its owner; nil: by none that can end
+	by     *naming // which gave the first Acquire its owner, if it can end; else nil
 	teller teller  // tells of the first Acquire; used by that alone
 
 	observing atomic.Uint64 // the goroutine that reports the position; 0: none
@@ -166,8 +166,8 @@ func (r *reentrant) isObserving(who owner) bool {
 }
 
 // awaitSettled waits for another goroutine of the owner's, which is acquiring, until it
-// closes settled. A LeaderLatch waits here, too: its settled is a channel with one token,
-// and to receive that is to have the turn.
+// closes settled. A LeaderLatch waits for its turn here, too: its channel is not closed,
+// but has one token, and to receive that is to have the turn.
 func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) error {
 	select {
 	case <-settled:

@@ -48,7 +48,7 @@ func Enter(ctx context.Context, conn *zkconn.Conn, r Request) ([]*znode.Node, er
 		gate.Withdraw()
 		return b.nodes, nil
 	}
-	err = wait.Explain(conn, err, b.full, b.asked)
+	err = wait.Explain(conn, err, b.noRoom, b.asked)
 	// In this order: the next process that comes through the gate counts the nodes.
 	znode.GiveUp(ctx, b.nodes, []*znode.Node{gate})
 	if errors.Is(err, znode.ErrEnded) {
@@ -61,12 +61,12 @@ func Enter(ctx context.Context, conn *zkconn.Conn, r Request) ([]*znode.Node, er
 // goroutine in Enter.
 type batch struct {
 	Request
-	conn  *zkconn.Conn
-	nodes []*znode.Node
-	asked time.Time  // when the question was sent that has no answer yet
-	full  wait.Place // why there was no room at the last check; zero: there may be
-	watch bool       // check with watches from now on: the first found no room
-	last  snapshot
+	conn   *zkconn.Conn
+	nodes  []*znode.Node
+	asked  time.Time  // when the question was sent that has no answer yet
+	noRoom wait.Place // why there was none at the last check; zero: there may be
+	watch  bool       // check with watches from now on: the first found no room
+	last   snapshot
 
 	// The goroutine that sends the last create writes these two, until joinN returns.
 	first       *calls.Pending[listing] // the list behind that; nil once it is used
@@ -166,18 +166,18 @@ func (v *snapshot) full(dir string, n int) wait.Place {
 
 // Check implements wait.Goal: it lists the directory, which must still have all znodes.
 func (b *batch) Check(ctx context.Context) (free bool, err error) {
-	v, err := b.snapshot(ctx)
+	v, err := b.look(ctx)
 	if err != nil {
 		return false, err
 	}
 	b.last = v
-	b.full, b.asked = v.full(b.Queue.Dir, len(b.nodes)), time.Now()
-	return b.full == wait.Place{}, nil
+	b.noRoom, b.asked = v.full(b.Queue.Dir, len(b.nodes)), time.Now()
+	return b.noRoom == wait.Place{}, nil
 }
 
-// snapshot reads the maximum and lists the directory. Its watches, if any, are set before
+// look reads the maximum and lists the directory. Its watches, if any, are set before
 // the list, so that nothing goes unseen.
-func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
+func (b *batch) look(ctx context.Context) (v snapshot, err error) {
 	if b.Gate.Ended().Err() != nil || b.conn.SessionID() != b.Gate.Session() {
 		return v, znode.ErrEnded
 	}
@@ -209,7 +209,7 @@ func (b *batch) snapshot(ctx context.Context) (v snapshot, err error) {
 				n.Gone(znode.ErrUnlisted)
 				return v, znode.ErrEnded
 			}
-			return b.snapshot(ctx) // the list had overtaken the create
+			return b.look(ctx) // the list had overtaken the create
 		}
 		for _, m := range v.queue {
 			n.DiscardOrphan(m.Text)

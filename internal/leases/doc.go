@@ -4,7 +4,7 @@
 // gate, an entry in another queue.
 //
 // [Enter] creates a batch and waits for room. [Maximum.Await] waits, without any znode,
-// until the maximum is high enough. Both are Goals of package wait. The first check has
+// until the maximum is high enough. Each has a Goal of package wait. The first check has
 // no watches; one that finds no room is repeated with watches on the directory and on the
 // maximum. A list behind a watch needs no order of events.
 //

@@ -33,10 +33,10 @@
 // ends with the znode. It is closed, too, if its owner leaves while ZooKeeper does not
 // answer: it may be lost already, as the delete will show.
 //
-// If others wanted an exclusive entry each time, twice in a row, and one owner had used
-// it, the next generations are not cached: they are assumed to be contended, which saves
-// the watch and the list. Caching is tried again once no other process was seen for a
-// while (demand).
+// If two exclusive generations in a row served one owner each, and others waited for
+// both, the next are not cached: they are assumed to be contended, which saves the watch
+// and the list. Caching is tried again once no other process was seen for a while
+// (demand).
 //
 // Only reconcileLocked decides whether an owner is admitted, and whether a generation is
 // over. Each owner that is admitted checks the clock first, since the entry may have been

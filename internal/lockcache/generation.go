@@ -47,9 +47,9 @@ type generation struct {
 	// set once the delete has begun
 	awaitDelete func(ctx context.Context) error
 
-	// Who else wants it. contended: somebody behind is known to wait for it; for good
-	// once it is held. doubtful: that is not known since the last list, or since the
-	// grant. handovers are the admissions while others waited, or may have.
+	// Who else wants it. contended: somebody behind is known, or assumed, to wait for it;
+	// once it is held, that stays so. doubtful: somebody may have come since the last
+	// list, or the grant. handovers are the admissions while others waited, or may have.
 	contended, doubtful bool
 	handovers           int
 	closed              bool // nobody else is admitted any more
@@ -60,6 +60,7 @@ var errNobodyWaits = errors.New("nobody waits for it any more")
 // startLocked begins a generation for an owner.
 func (e *entry) startLocked(of *waiter) *generation {
 	q := *of.q
+	// Others may join a single attempt: then those behind wait for it a little in vain.
 	q.Cached, q.SingleAttempt = e.isWorthCachingLocked(), of.request.SingleAttempt
 	g := &generation{entry: e, q: &q, policy: of.policy, look: make(chan struct{}, 1)}
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())

@@ -30,11 +30,11 @@
 //     servers were in touch, in order, and the leader's ping was between the two
 //     contacts. If they came through different servers, there was a handshake between
 //     them.
-//   - The client's pings before a contact, one every T/3. The contact proves, like an
-//     earlier contact, the last ping that is a period older. Only those pings count that
-//     were due while nobody asked for contacts. From then on contacts show more, and
-//     whatever delays a contact (a process that was stopped, a network that stood still)
-//     delays a ping as well, and need not be noticed.
+//   - The client's pings before a contact, one every T/3. A contact proves a ping just as
+//     it proves an earlier contact: one that is at least a period older. Only those pings
+//     count that were due while nobody asked for contacts. From then on contacts show
+//     more, and whatever delays a contact (a process that was stopped, a network that
+//     stood still) delays a ping as well, and need not be noticed.
 //   - A handshake, in which the leader has a part (Leader.revalidateSession), by itself.
 //     If a client does not tell when it began, it began after the client was seen without
 //     a connection.
@@ -149,10 +149,10 @@ func (t Terms) LeastTimeout() time.Duration {
 }
 
 // LongestAnswer is the time that each answer must stay below, or a hold is lost although
-// nothing else is wrong. A contact is proved by one that is sent a period after its
-// answer, and that one counts when it is answered itself. So evidence is as old as two
-// answers and a period of the leader's; one period of the heartbeat, if answers have been
-// fast until then; and two of the short periods of a slow network, see [Clock.NextSync].
+// nothing else is wrong. A contact is proved by one that is sent a period of the leader's
+// after its answer, and that one counts when it is answered itself. So evidence can be as
+// old as two answers and that period, one interval of the heartbeat (if answers were fast
+// until then), and two of its shorter intervals for slow answers, see [Clock.NextSync].
 func (t Terms) LongestAnswer() time.Duration {
 	if t.Timeout <= 0 {
 		return unknownGood - unknownPeriod
@@ -188,7 +188,7 @@ type Clock struct {
 
 	terms    Terms     // of the last contact
 	reported time.Time // the latest of all evidence so far, by terms
-	flow     flow
+	idle     idleTime
 }
 
 type contact struct{ sent, answered time.Time }
@@ -202,23 +202,23 @@ func (c contact) provedBy(sent time.Time, reportPeriod time.Duration) bool {
 
 // Wanted says that contacts are wanted from now on: one to begin with, and then at least
 // one every T/10. Those who only wait, and need no proof yet, want none.
-func (c *Clock) Wanted(at time.Time) { c.flow.wanted = at }
+func (c *Clock) Wanted(at time.Time) { c.idle.wanted = at }
 
 // Ask says that a contact is asked for.
-func (c *Clock) Ask(terms Terms) { c.flow.ask(terms) }
+func (c *Clock) Ask(terms Terms) { c.idle.ask(terms) }
 
 // Unwanted says that no contacts are wanted any more: the session is idle.
-func (c *Clock) Unwanted(at time.Time) { c.flow.stop(at) }
+func (c *Clock) Unwanted(at time.Time) { c.idle.stop(at) }
 
 // Interrupt says that the process stood still until that time, while no contacts were
 // wanted: the pings that were due before may be late.
-func (c *Clock) Interrupt(at time.Time) { c.flow.interrupt(at) }
+func (c *Clock) Interrupt(at time.Time) { c.idle.interrupt(at) }
 
 // Note records a contact in a session. One that was sent before another that was recorded
 // proves nothing new.
 func (c *Clock) Note(terms Terms, session int64, sent, answered time.Time) {
 	if c.session != session { // the process goes on, so its idle times do
-		*c = Clock{session: session, flow: c.flow}
+		*c = Clock{session: session, idle: c.idle}
 	}
 	if !sent.After(c.last) {
 		return
@@ -288,7 +288,7 @@ func (c *Clock) Outlasts(
 		if proved := reported.Equal(c.recent[0].sent); !proved {
 			// After an idle time: the contacts that follow prove the later pings, too, up
 			// to the last that was due.
-			until = later(until, c.flow.lastPing(terms).Add(terms.good()))
+			until = later(until, c.idle.lastPing(terms).Add(terms.good()))
 		} else if c.Answer() > terms.LongestAnswer()-margin/2 {
 			return true // while answers are that slow, no better evidence is to come
 		}
@@ -324,7 +324,7 @@ func (c *Clock) evidence(terms Terms) (reported time.Time) {
 	if first := c.recent[0]; first.provedBy(c.last, period) {
 		reported = first.sent
 	}
-	return later(reported, c.flow.pinged(terms, c.last))
+	return later(reported, c.idle.pinged(terms, c.last))
 }
 
 func later(a, b time.Time) time.Time {

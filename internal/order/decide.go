@@ -90,10 +90,10 @@ func (q *Queue) byWriter(m *Member, now Epoch) (d Decision, ok bool) {
 }
 
 // byNumber judges by number whether it is m's turn: whether all between the watermark and
-// m are members, and not in its way. All of them, and m, have to be of the directory that
-// is there now: their tokens are greater than its own then. That m's znode is there is
-// not proven; the watch on it notifies the holder. So it does not count for m once that
-// is doubted.
+// m are members, and not in its way. All of them, and m, must have been created in the
+// directory that is there now: then their tokens are greater than its czxid. That m's
+// znode is there is not proven, but the watch on it notifies the holder. So numbers do
+// not count for m once that is doubted.
 func (q *Queue) byNumber(m *Member, now Epoch) (d Decision, ok bool) {
 	switch {
 	case !q.counts(m.name), m.orphans, m.doubted != 0:
@@ -199,7 +199,8 @@ func (q *Queue) byList(m *Member, now Epoch) (d Decision, ok bool) {
 		Behind: blocker.Name, Local: p.member, Ahead: p.ahead, By: p.source(),
 		Next:    p.more == 0,
 		Confirm: !m.confirmed.isTrue(now) && (m.token == 0 || known && p.more == 0),
-		Useful:  len(q.last.entries) >= 2*namesPerRead,
+		// From this length on, small reads may take the place of the next list.
+		Useful: len(q.last.entries) >= 2*namesPerRead,
 	}
 	// Worth watching only if its end saves a list, and for the first of this process
 	// alone: one ahead of m may wait for the same event.

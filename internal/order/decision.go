@@ -26,10 +26,10 @@ const (
 // is set.
 type Decision struct {
 	// Granted: it is the member's turn. First: nobody at all is ahead, whether or not it
-	// excludes the member. Only a grant has First. Not counted is a reader that was
-	// created under a writer of this process, if that writer ended before the reader's
-	// Created was reported: the reader is over. If the token is not known, the driver
-	// finds it out, and reports it before it calls Held.
+	// excludes the member. Only a grant has First. It may overlook a reader under a
+	// writer of this process that ended before the reader's Created was reported: that
+	// reader is over anyway. If the token is not known, the driver finds it out, and
+	// reports it before it calls Held.
 	Granted, First bool
 
 	// Over: the member has ended, or the writer that it reads under has. Its owner

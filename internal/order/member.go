@@ -37,9 +37,8 @@ type Member struct {
 	state state
 	first bool
 
-	// met: it had to wait for one whose end this process does not report, as those of
-	// other processes, or its number says that one has joined since the watermark. The
-	// next create has a list with it then.
+	// met: another process was in its way, or may have been, since a number between the
+	// watermark and its own is not ours. The next create then has a list with it.
 	met bool
 	// orphans, set by Created: other znodes of the same creation can be in the directory.
 	orphans bool

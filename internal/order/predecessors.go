@@ -40,8 +40,7 @@ func (p *predecessors) add(q *Queue, m *Member, i int, own *Member) {
 	e := &q.last.entries[i]
 	excludes := q.rules.Excludes(e.Name, m.name)
 	if e.gone != 0 {
-		// It has left the way. That readers may have come under it is the one thing that
-		// its end hides.
+		// It is out of the way. But readers may have come under it, if it was a writer.
 		p.altered = p.altered || excludes
 		p.isClear = p.isClear && !q.rules.Nested(e.Name)
 		if excludes && p.blocker < 0 && e.asked != 0 && e.gone > p.gone {

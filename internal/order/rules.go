@@ -47,9 +47,10 @@ const (
 // Rules are what a queue gets once. They do not change.
 type Rules struct {
 	Excludes Excludes
-	// Nested reports whether a participant may appear ahead of self after self was
-	// created: a reader under a writer, with that writer's number. It must be true for
-	// each kind that such a reader excludes. Nil: never.
+	// Nested reports whether readers under a writer may join ahead of self: such a reader
+	// takes the number of its owner's held writer. It is also asked of one ahead: true
+	// says that such readers may stand under that one. So it must be true for each kind
+	// that they exclude, of a read/write lock for all but the readers. Nil: never.
 	Nested func(self seqname.Name) bool
 	// Ordered: the event of a watch is in its channel before the answer to any later
 	// request. If not, confirmations and the directory's incarnation prove nothing, and

@@ -10,8 +10,8 @@ import (
 type entry struct {
 	seqname.Name
 	seen moment // when the list, or the read, was asked for that has shown it last
-	// When it was reported that the entry has gone, and when that was asked for. The
-	// first is zero while the entry is there, the second if its own process said so.
+	// When it was reported that the entry has gone; zero while it is there. And when that
+	// was asked for; zero of a member, whose removal is reported without a question.
 	gone, asked moment
 }
 

@@ -41,13 +41,13 @@ func (c *clock) terms() lossclock.Terms {
 	return lossclock.Terms{Timeout: c.timeout(), Tick: c.serverTick}
 }
 
-// Now is the time on the loss clock's line.
+// Now is the time on the loss clock's Timeline.
 func (c *clock) Now() time.Time {
 	now := time.Now()
 	return c.timeline.At(now, c.wall(now))
 }
 
-// programTime converts at from the loss clock's line to the clock of programs, if both go
+// programTime converts at from the Timeline to a time as time.Now returns it, if both go
 // on alike.
 func (c *clock) programTime(at time.Time) time.Time {
 	now := time.Now()

@@ -31,9 +31,9 @@
 //   - rest: of an ephemeral that waits, that it is far from its turn, and needs no proof
 //     of its session yet. If all do, and none is created, nobody asks for contacts: the
 //     session is idle for the loss clock, which then relies on the client's pings. LookBy
-//     vouches for these.
+//     finds out whether the process stood still meanwhile, which may have delayed them.
 //   - margin: how much earlier than necessary a held ephemeral is notified that the
 //     session is suspended (Hold). Each has its own.
 //   - contact: a request that has certainly reached the leader (Heard).
-//   - alarm: a call that is to be made at a time, by the loss clock's line (Set).
+//   - alarm: a call that is to be made at a time, on the loss clock's Timeline (Set).
 package reliance

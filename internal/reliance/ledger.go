@@ -86,7 +86,7 @@ func (l *Ledger) WarnTo(log *slog.Logger) {
 	}
 }
 
-// An Alarm is a call that is to be made at a time on the loss clock's line: by the
+// An Alarm is a call that is to be made at a time on the loss clock's Timeline: by the
 // monotonic clock, or by the wall clock if that has moved farther, as on a machine that
 // was suspended.
 type Alarm struct {
@@ -219,9 +219,10 @@ func (l *Ledger) EphemeralsAt(path string) (found []Ephemeral) {
 // event that another has gone may be stale, so the clock is checked. Judging and marking
 // are one step: a tick that follows finds it held, and notifies it of its loss. From then
 // on it is notified that the session is suspended, margin earlier than necessary; of
-// several margins for one ephemeral the longest counts. An ephemeral that is not held yet
-// has to wait for a contact if it would be notified although nothing is wrong. With a
-// margin, until is when to look at it again. To hold what is held may extend its margin.
+// several margins for one ephemeral the longest counts. One that is not held yet has to
+// wait for a contact (ErrOutOfTouch) if its evidence would run out before the next can
+// come. With a margin, until is when to look at it again. To hold what is held may extend
+// its margin.
 func (l *Ledger) Hold(path string, margin time.Duration) (until time.Time, err error) {
 	l.Approach(path)
 	t, err := l.find(path)
@@ -283,8 +284,8 @@ func (l *Ledger) workable() error {
 }
 
 // Until is when the ephemeral at path, which is held, is notified that its session is
-// suspended, if nothing more is heard: by the clock of programs, not on the loss clock's
-// line. It is now if the ephemeral is untracked, or nothing is known of its session.
+// suspended, if nothing more is heard: as time.Now returns it, not on the Timeline. It is
+// now if the ephemeral is untracked, or nothing is known of its session.
 func (l *Ledger) Until(path string) time.Time {
 	if t := l.ephemerals[path]; t != nil {
 		if end, ok := l.goodUntil(t.session); ok {
@@ -295,8 +296,8 @@ func (l *Ledger) Until(path string) time.Time {
 }
 
 // lossCause returns why a hold in that session, with that margin, cannot be relied on
-// now; nil if it can. To say more is left to explain: each tick of the heartbeat asks for
-// each ephemeral, and most answers concern nobody, as that a waiter has no proof.
+// now; nil if it can. explain adds the details, for those who are notified: each tick of
+// the heartbeat asks for each ephemeral, and a waiter without proof is not notified.
 func (l *Ledger) lossCause(session int64, margin time.Duration) error {
 	now := l.Now()
 	until, ok := l.goodUntil(session)
@@ -305,7 +306,7 @@ func (l *Ledger) lossCause(session int64, margin time.Duration) error {
 		return outcome.ClosedError{}
 	case l.sessionID() != session:
 		return outcome.ErrSessionEnded
-	case !ok || !now.Before(until.Add(-margin)): // a contact can still help
+	case !ok || !now.Before(until.Add(-margin)): // last: a later contact can disprove it
 		return outcome.ErrOutOfTouch
 	}
 	return nil
@@ -378,7 +379,7 @@ func (l *Ledger) Set(d time.Duration, f func()) *Alarm {
 	return a
 }
 
-// At is when the call is to be made, on the clock's line.
+// At is when the call is to be made, on the Timeline.
 func (a *Alarm) At() time.Time { return a.at }
 
 // Stop takes an alarm back. A call that is under way is not waited for.

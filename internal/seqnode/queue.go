@@ -24,8 +24,8 @@ type Queue struct {
 	// self may proceed. Nobody who joins later comes first: what grants in another order
 	// is no rule, but a [wait.Goal] of its own.
 	Excludes order.Excludes
-	// Nested reports whether a participant may turn up ahead of one that waits: a read
-	// lock that is taken under its owner's write lock has that one's number. Nil: never.
+	// Nested is that of order.Rules: whether a read lock that is taken under its owner's
+	// write lock, with its number, may turn up ahead of one that waits. Nil: never.
 	Nested func(self seqname.Name) bool
 	// Value is the same for all queues of one lock value, and for no other; nil: there is
 	// only this one.

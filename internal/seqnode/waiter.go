@@ -113,8 +113,8 @@ func (w *waiter) Check(ctx context.Context) (free bool, err error) {
 	w.beyondGone = false
 	w.decided = decided{
 		ahead: d.Ahead, behind: d.Behind, first: d.First, confirm: d.Confirm,
-		// If the connection does not announce its close, the deletion that this watch
-		// shows is what holds requests back then (zkconn.Conn.HoldBack).
+		// If the connection does not announce its close, the deletion of our znode is the
+		// first sign of that, after which requests are held back (zkconn.Conn.HoldBack).
 		soon: d.Useful || !w.conn.TellsClose(),
 	}
 	w.beyond = w.newBeyond(d.Beyond)
@@ -603,9 +603,9 @@ func (w *waiter) checkStall(ctx context.Context) error {
 	return nil
 }
 
-// far is how long a round trip takes at least if a waiter looks beyond its blocker. That
-// costs a read, and mostly another one of the waiter's own znode. If the servers are
-// nearer, these take more time than they save.
+// A waiter looks beyond its blocker if a round trip takes far or longer. That costs a
+// read, and mostly another one of the waiter's own znode. If the servers are nearer,
+// these take more time than they save.
 const far = time.Millisecond
 
 // newBeyond returns nil if there is none, or if it is not worth a look.

@@ -19,8 +19,8 @@ func Ending(ctx context.Context) (in time.Duration, ok bool) {
 	return in, ok && in >= 0
 }
 
-// AskBeforeEnd asks then whether ZooKeeper answers, for one who waits while others send
-// requests. These may be far from their turn, and send none.
+// AskBeforeEnd asks whether ZooKeeper answers when that time has come, for one who waits
+// while others send requests. These may be far from their turn, and send none.
 func AskBeforeEnd(ctx context.Context, conn *zkconn.Conn) (stop func() bool) {
 	in, ok := Ending(ctx)
 	if !ok {

@@ -49,8 +49,8 @@ type Config struct {
 	// Log receives a warning while answers are so slow that holds may be lost; may be
 	// nil.
 	Log *slog.Logger
-	// Plain reports that the connection is a *zk.Conn, of which is known how one looks
-	// that was closed.
+	// Plain reports that the connection is a *zk.Conn: how that behaves once it was
+	// closed is known.
 	Plain bool
 	// Foreign reports that the connection is a wrapper, whose methods are code of the
 	// user's: a request at which it panics, or ends its goroutine, fails.

@@ -79,7 +79,8 @@ func (c *Conn) contain(op *op, call func() error) (err error) {
 }
 
 // checkSizeOrSync returns an error if r would break the connection, as far as is known.
-// If r broke it the last time, that takes a sync.
+// If r broke it the last time, a sync is sent first: once that is answered, there is no
+// outage.
 func (c *Conn) checkSizeOrSync(r *request) error {
 	if r.size < someLength {
 		return nil

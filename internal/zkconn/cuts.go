@@ -11,10 +11,11 @@ import (
 const MaxRequest = 0xfffff
 
 // A server that gets a request longer than its jute.maxbuffer closes the connection, and
-// says nothing. All who use the connection lose their requests. So a request of some
-// length that has broken the connection this often in a row is not made again, and for a
-// while no longer one is. An outage does not count: after a failure such a request is
-// made again only once another one was answered (Conn.checkSizeOrSync).
+// says nothing. All who use the connection lose their requests. So a request of
+// someLength or more that broke it cutsAtMost times in a row is not made again, nor for
+// learnedFor any request of its length or longer. An outage does not count: after a
+// failure such a request is made again only once another was answered
+// (Conn.checkSizeOrSync).
 const (
 	cutsAtMost  = 5
 	someLength  = 4096 // no server accepts less

@@ -166,7 +166,8 @@ const (
 	// takes, prove that it was closed.
 	probes       = 100
 	probesWithin = 10 * time.Millisecond
-	// suspectFor is for how long a *zk.Conn may seem to be closed and have a session.
+	// suspectFor is for how long a *zk.Conn may fail calls although it shows a session,
+	// before it counts as closed.
 	suspectFor = 3 * time.Second
 
 	// A wrapper may seem to be closed for T, if that is known, and at least ten seconds;

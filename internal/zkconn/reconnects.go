@@ -28,7 +28,7 @@ type reconnects struct {
 	blind bool          // nobody has looked since, and no handshake tells: counts as away
 	next  chan struct{} // closed, and replaced, at each reconnect
 	epoch uint64        // how many there were
-	times int           // the same without those that only count as one (blind)
+	times int           // like epoch, but without those that were not seen (blind)
 }
 
 // A connState is what a connection shows at one time.

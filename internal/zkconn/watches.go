@@ -225,9 +225,9 @@ func (ws *Watches) saidClosed() bool {
 
 // incarnationsAtMost is on how many paths watches may be pending for WatchIncarnation to
 // set one more, which lasts for as long as its znode. A path counts once, however often
-// the connection was seen to be away. If the connection does not tell of handshakes, it
-// also counts once for each pause between two users in which it was watched again: any
-// number of users can come and go.
+// the connection was seen to be away. If the connection does not tell of handshakes, a
+// path that is watched again after a pause without users counts once more: its old watch
+// may be pending still.
 const incarnationsAtMost = 1000
 
 // WatchIncarnation reads in the background what Incarnation returns for the znode at

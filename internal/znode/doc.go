@@ -34,8 +34,8 @@
 //
 // Lose is called by the tick of package zkconn (an ended session, no contact for too
 // long), and by any call that finds the connection closed. It is called by those that
-// look before the tick does: Hold and Check, which ask the clock before somebody relies
-// on the Node, or goes on to; a waiter that sees another session; a transaction that
+// look before the tick does: Hold and Check, which ask the clock before somebody begins,
+// or goes on, to rely on the Node; a waiter that sees another session; a transaction that
 // finds the znode gone. A Share calls it when its time is over. Gone is called by the
 // watch on the znode, also through a sleep on another watch (Deleted, DrainEvent); by a
 // list that does not show it; and by Set. A delete that finds the znode gone notifies a

@@ -87,8 +87,9 @@ type life struct {
 	stays   deadline
 	times   *times              // nil: ExpireLater was not called, and it was not lost
 	tenants map[Tenant]struct{} // who else is notified of a loss
-	// The end of the margin of those who were notified of a loss, also of one after which
-	// the znode does not stay: what has outlived its session waits for it.
+	// Those who were notified of a loss, whatever its cause, have until then to stop:
+	// what has outlived its session is not deleted before. (stays delays every delete,
+	// but is extended only by a loss that leavesMargin.)
 	margins deadline
 }
 

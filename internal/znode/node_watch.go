@@ -258,13 +258,14 @@ func (n *Node) DrainEvent() {
 	case ended: // by this process, or it is known
 	case ev.Type == zk.EventNodeDeleted:
 		n.Gone(ErrGone)
-	case fired && ev.Type == 0: // its goroutine has the event: maybe it tells of that
+	case fired && ev.Type == 0: // keepSelfWatch has the event: maybe of a deletion
 		n.conn.HoldBack()
 	}
 }
 
 // firedLocked tells whether the watch has fired, and with what, unless that was received
-// before. keepSelfWatch can do without it.
+// before. What it takes from keepSelfWatch it need not give back: that receives the zero
+// event of the closed channel then, and reads.
 func (w *selfWatch) firedLocked() (ev zk.Event, fired bool) {
 	select {
 	case ev = <-w.events: // closed behind its only event
