@@ -138,8 +138,9 @@ func (n *PersistentNode) Hold() *Hold {
 // several calls the last one wins, in the order in which they were made. It returns once
 // a znode has the data, or data that was set later. If ctx ends first, the error says so,
 // and the data is set in the background. If ZooKeeper rejects the request, it returns
-// that error: the znode keeps its data, and only a later one has the new data. Before
-// Start it returns at once.
+// that error: the znode keeps its data, and only a later one has the new data. If a
+// permanent error has ended what Start began, it returns that. Before Start it returns at
+// once.
 func (n *PersistentNode) SetData(ctx context.Context, data []byte) error {
 	const op = "set data of"
 	err := usable(op, n.where(), ctx)

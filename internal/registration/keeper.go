@@ -305,8 +305,9 @@ type existsError struct{ error }
 func (e *existsError) Unwrap() []error { return []error{e.error, zk.ErrNodeExists} }
 
 // SetData sets the data of the znode, now and of each later one. It waits until a znode
-// has them, or later ones, if the Keeper was started. If the request is rejected, the
-// znode keeps those that it has; the next one has these all the same.
+// has them, or later ones, if the Keeper was started, or the Keeper ends by itself. If
+// the request is rejected, the znode keeps those that it has; the next one has these all
+// the same.
 func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 	var number int
 	k.change(func(s *state) {
@@ -315,8 +316,10 @@ func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 	})
 	return k.await(ctx, func(s *state) (bool, error) {
 		switch {
-		case s.stop == nil, s.has >= number:
+		case s.has >= number:
 			return true, nil
+		case s.stop == nil:
+			return true, s.err
 		case s.done >= number:
 			return true, s.rejection
 		}

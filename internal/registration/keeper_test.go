@@ -162,7 +162,7 @@ func TestAPermanentErrorEndsAKeeper(t *testing.T) {
 		require.NoError(t, err)
 		k, o := newKeeper(t, us, "data")
 		require.ErrorIs(t, k.Await(bounded(t)), zk.ErrNodeExists)
-		require.NoError(t, k.SetData(bounded(t), []byte("later")), "there is no znode")
+		require.ErrorIs(t, k.SetData(bounded(t), []byte("later")), zk.ErrNodeExists)
 		require.ErrorIs(t, k.Await(bounded(t)), zk.ErrNodeExists)
 		require.Equal(t, []string{"obtaining", "failed", "obtaining", "failed"}, o.all())
 		require.NoError(t, other.Delete(path, -1))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 // allow gives everybody those rights, and no others.
@@ -70,5 +71,36 @@ func TestDataThatAreRejected(t *testing.T) {
 		require.NoError(t, n.SetData(t.Context(), []byte("three")))
 		requireOwn(t, b.Other, b.Ours, "three")
 		require.NoError(t, n.Close(t.Context()))
+	})
+}
+
+// SetData said that a znode has the data although no znode was to come.
+func TestDataOfAZnodeThatIsGivenUp(t *testing.T) {
+	data := []byte("two")
+	locktest.Run(t, "closed before", func(t *testing.T, b *locktest.Bubble) {
+		n, _ := kept(t, b.Ours, "one")
+		b.Ours.Close()
+		require.ErrorIs(t, n.SetData(t.Context(), data), zk.ErrConnectionClosed)
+		require.NoError(t, n.Close(t.Context()))
+	})
+	locktest.Run(t, "closed meanwhile", func(t *testing.T, b *locktest.Bubble) {
+		n, _ := kept(t, b.Ours, "one")
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		set := locktest.Start(func() error { return n.SetData(t.Context(), data) })
+		time.Sleep(time.Second)
+		b.Ours.Close()
+		require.ErrorIs(t, <-set, zk.ErrConnectionClosed)
+	})
+	locktest.Run(t, "rejected", func(t *testing.T, b *locktest.Bubble) {
+		mkdir(t, b.Other)
+		allow(t, b.Other, "/services", zk.PermAll&^zk.PermCreate)
+		b.Cluster.Link("ours").Delay(time.Second, time.Second)
+		n := newNode(t, b.Ours, "one")
+		n.Start()
+		require.ErrorIs(t, n.SetData(t.Context(), data), zk.ErrNoAuth)
+
+		allow(t, b.Other, "/services", zk.PermAll)
+		require.NoError(t, n.Await(t.Context()))
+		requireOwn(t, b.Other, b.Ours, "two")
 	})
 }
