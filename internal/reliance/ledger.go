@@ -164,8 +164,12 @@ func (l *Ledger) Track(path string, session int64, e Ephemeral) {
 	l.update()
 }
 
-// Untrack is documented at Track.
-func (l *Ledger) Untrack(path string) {
+// Untrack is documented at Track. It does nothing if the path is another's by now, who
+// came while e's znode was still being deleted.
+func (l *Ledger) Untrack(path string, e Ephemeral) {
+	if t := l.ephemerals[path]; t == nil || t.Ephemeral != e {
+		return
+	}
 	l.setRests(path, false)
 	delete(l.ephemerals, path)
 	l.update()

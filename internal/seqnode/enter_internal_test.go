@@ -112,7 +112,7 @@ func TestACheckOfANodeThatHasLeftIsNoLoss(t *testing.T) {
 		n, err := q.Enter(t.Context(), s, Request{})
 		require.NoError(t, err)
 		left := n.StartLeaving()
-		s.Untrack(n.Path)
+		s.Untrack(n.Path, s.Ephemeral(n.Path))
 		require.Error(t, n.Check())
 		require.NoError(t, n.Lost().Err())
 		close(conn.answer)

@@ -59,8 +59,8 @@ func TestWhatAWatchTellsOfZnodesOfThisProcess(t *testing.T) {
 					require.Equal(t, as, by)
 					require.Equal(t, c.ev, ev)
 					require.Equal(t, own{c.deleted, c.drained}, a)
-					s.Untrack("/lock/a")
-					s.Untrack("/lock/c")
+					s.Untrack("/lock/a", s.Ephemeral("/lock/a"))
+					s.Untrack("/lock/c", s.Ephemeral("/lock/c"))
 				}
 			})
 		})

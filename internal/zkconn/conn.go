@@ -282,10 +282,10 @@ func (c *Conn) Track(path string, session int64, e reliance.Ephemeral) {
 }
 
 // Untrack is documented at Track.
-func (c *Conn) Untrack(path string) {
+func (c *Conn) Untrack(path string, e reliance.Ephemeral) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ledger.Untrack(path)
+	c.ledger.Untrack(path, e)
 }
 
 // Rest says that the ephemeral at path is far from its turn: it needs no proof of its

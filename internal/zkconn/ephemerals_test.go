@@ -21,7 +21,7 @@ func TestEphemeralsAreTracked(t *testing.T) {
 		s.Track("/a", 1, here)
 		require.Same(t, here, s.Ephemeral("/a"))
 		require.Nil(t, s.Ephemeral("/b"))
-		s.Untrack("/a")
+		s.Untrack("/a", s.Ephemeral("/a"))
 		require.Nil(t, s.Ephemeral("/a"))
 		require.ErrorIs(t, s.Hold("/a", 0), outcome.ErrSessionEnded)
 		conn.change(func() { conn.id = 2 })

@@ -284,8 +284,8 @@ func heartbeatRests(
 		require.NoError(t, s.Hold("/a", 0))
 		time.Sleep(10 * timeout)
 		require.Less(t, time.Since(conn.lastHeard()), timeout/10+time.Millisecond)
-		s.Untrack("/a")
-		s.Untrack("/b")
+		s.Untrack("/a", s.Ephemeral("/a"))
+		s.Untrack("/b", s.Ephemeral("/b"))
 	})
 }
 
@@ -318,7 +318,7 @@ func TestATurnAfterASuspension(t *testing.T) {
 					require.GreaterOrEqual(t, waited, unsure(timeout))
 					require.Less(t, waited, unsure(timeout)+timeout/10)
 				}
-				s.Untrack("/a")
+				s.Untrack("/a", s.Ephemeral("/a"))
 			})
 		})
 	}

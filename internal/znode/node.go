@@ -481,7 +481,7 @@ func (n *Node) endOnce(cause error) bool {
 // removed ends what newNode has begun, once nothing is left to be done about the znode.
 func (n *Node) removed(err error) {
 	defer n.conn.Release()
-	defer n.conn.Untrack(n.Path)
+	defer n.conn.Untrack(n.Path, n)
 	n.hooks.Removed(err == nil || errors.Is(err, ErrGone))
 	if errors.Is(err, outcome.ErrSessionEnded) { // nothing tells whether it is gone
 		n.mu.Lock()

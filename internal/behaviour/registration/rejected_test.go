@@ -104,3 +104,36 @@ func TestDataOfAZnodeThatIsGivenUp(t *testing.T) {
 		requireOwn(t, b.Other, b.Ours, "two")
 	})
 }
+
+// A delete that is rejected goes on in the background, behind the next znode. Once it had
+// ended, the loss of that one went unnoticed: nobody looked after its session.
+func TestTheNextZnodeAfterADeleteThatIsRejected(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		n, first := kept(t, b.Ours, "one")
+		session := b.Ours.SessionID()
+		allow(t, b.Other, "/services", zk.PermAll&^zk.PermDelete)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		<-first.Lost()
+		b.Cluster.Link("ours").Heal()
+		require.NoError(t, n.Await(t.Context()))
+		require.Equal(t, session, b.Ours.SessionID(), "it did not survive")
+		second := n.Hold()
+		allow(t, b.Other, "/services", zk.PermAll)
+		require.NoError(t, b.Other.Delete(path, -1))
+		<-second.Lost()
+		require.NoError(t, n.Await(t.Context()))
+		time.Sleep(5 * time.Minute)
+		requireOwn(t, b.Other, b.Ours, "one")
+
+		third := n.Hold()
+		require.NoError(t, third.Err())
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		began := time.Now()
+		select {
+		case <-third.Lost():
+			require.Less(t, time.Since(began), 10*time.Second)
+		case <-time.After(time.Minute):
+			require.Fail(t, "the loss goes unnoticed")
+		}
+	})
+}
