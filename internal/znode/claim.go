@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -29,6 +30,10 @@ type Claim struct {
 
 	sent     []sent                // whose znode may stand under the name
 	creating *calls.Pending[*Node] // the last create; nil: there was none
+
+	// The last Node, which has the znode. A former one whose delete was rejected, and goes
+	// on, can have had the same.
+	last atomic.Pointer[Node]
 }
 
 // A sent is one create that was sent, in one session.
@@ -123,6 +128,7 @@ func (c *Claim) mayStandIn(session int64, data []byte) {
 // own makes the znode under the name a Node. All that was there before has gone.
 func (c *Claim) own(by *creation, session, czxid int64) *Node {
 	n := by.newNode(c.path, session, czxid)
+	c.last.Store(n)
 	c.sent = []sent{{session, by.spec.Data, n}}
 	return n
 }

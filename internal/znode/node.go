@@ -649,10 +649,13 @@ func (n *Node) DiscardOrphan(name string) {
 // delete sends the delete of the znode: by its path, which no other znode has, or by what
 // is known of one with a given name.
 func (n *Node) delete() error {
-	if n.claim != nil {
-		return n.claim.delete(n.isOwn)
+	switch {
+	case n.claim == nil:
+		return n.conn.Delete(n.Path, -1)
+	case n.claim.last.Load() != n: // the znode has gone, or is the last Node's
+		return zk.ErrNoNode
 	}
-	return n.conn.Delete(n.Path, -1)
+	return n.claim.delete(n.isOwn)
 }
 
 // What follows is of Nodes with a given name; see Claim.

@@ -137,3 +137,26 @@ func TestTheNextZnodeAfterADeleteThatIsRejected(t *testing.T) {
 		}
 	})
 }
+
+// The znode whose delete was rejected is the next one's, if the session has survived: it
+// is not deleted any more, and lost again, once it may be.
+func TestAZnodeWhoseDeleteWasRejectedIsKept(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		n, first := kept(t, b.Ours, "one")
+		session := b.Ours.SessionID()
+		allow(t, b.Other, "/services", zk.PermAll&^zk.PermDelete)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		<-first.Lost()
+		b.Cluster.Link("ours").Heal()
+		require.NoError(t, n.Await(t.Context()))
+		require.Equal(t, session, b.Ours.SessionID(), "it did not survive")
+		second := n.Hold()
+		require.NotSame(t, first, second)
+		allow(t, b.Other, "/services", zk.PermAll)
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, second.Err())
+		requireOwn(t, b.Other, b.Ours, "one")
+		require.NoError(t, n.Close(t.Context()))
+		requireNone(t, b.Other)
+	})
+}
