@@ -50,7 +50,7 @@ func (o *obtaining) Check(ctx context.Context) (free bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	if o.node = n; n.Version() != 0 { // of a former create, and changed since
+	if o.node = n; o.claim.Differs() {
 		o.applied = -1
 	}
 	return true, nil

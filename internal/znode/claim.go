@@ -33,7 +33,8 @@ type Claim struct {
 
 	// The last Node, which has the znode. A former one whose delete was rejected, and goes
 	// on, can have had the same.
-	last atomic.Pointer[Node]
+	last    atomic.Pointer[Node]
+	differs bool // see Differs
 }
 
 // A sent is one create that was sent, in one session.
@@ -80,6 +81,10 @@ func (c *Claim) Create(ctx context.Context, spec *Spec, hooks Hooks) (*Node, err
 	one := &creation{conn: c.conn, spec: spec, hooks: hooks, claim: c, dir: dir}
 	return one.run(ctx)
 }
+
+// Differs tells of the Node that Create has returned whether the znode may have other
+// data than the Spec's: that of a former create, or what was set since.
+func (c *Claim) Differs() bool { return c.differs }
 
 // create is creation.create of a Claim's.
 func (c *Claim) create(by *creation) (*Node, error) {
@@ -129,6 +134,7 @@ func (c *Claim) mayStandIn(session int64, data []byte) {
 func (c *Claim) own(by *creation, session, czxid int64) *Node {
 	n := by.newNode(c.path, session, czxid)
 	c.last.Store(n)
+	c.differs = false
 	c.sent = []sent{{session, by.spec.Data, n}}
 	return n
 }
@@ -159,6 +165,9 @@ func (c *Claim) find(by *creation, lagging bool) (*Node, error) {
 	case stat.EphemeralOwner == session && c.conn.SessionID() == session:
 		n := c.own(by, session, stat.Czxid)
 		n.version.Store(stat.Version)
+		// A read leaves out data that is too long.
+		c.differs = stat.Version != 0 || int(stat.DataLength) != len(by.spec.Data) ||
+			!bytes.Equal(data, by.spec.Data)
 		return n, nil
 	}
 	err = c.conn.Delete(c.path, stat.Version)

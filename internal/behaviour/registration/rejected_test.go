@@ -139,7 +139,8 @@ func TestTheNextZnodeAfterADeleteThatIsRejected(t *testing.T) {
 }
 
 // The znode whose delete was rejected is the next one's, if the session has survived: it
-// is not deleted any more, and lost again, once it may be.
+// is not deleted any more, and lost again, once it may be. It gets the data that was set
+// meanwhile.
 func TestAZnodeWhoseDeleteWasRejectedIsKept(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		n, first := kept(t, b.Ours, "one")
@@ -147,15 +148,22 @@ func TestAZnodeWhoseDeleteWasRejectedIsKept(t *testing.T) {
 		allow(t, b.Other, "/services", zk.PermAll&^zk.PermDelete)
 		b.Cluster.Link("ours").Stall(zktest.Both)
 		<-first.Lost()
+		set := locktest.Start(func() error {
+			return n.SetData(t.Context(), []byte("two"))
+		})
+		time.Sleep(time.Millisecond)
 		b.Cluster.Link("ours").Heal()
 		require.NoError(t, n.Await(t.Context()))
 		require.Equal(t, session, b.Ours.SessionID(), "it did not survive")
 		second := n.Hold()
 		require.NotSame(t, first, second)
+		require.NoError(t, <-set)
+		requireOwn(t, b.Other, b.Ours, "two")
+
 		allow(t, b.Other, "/services", zk.PermAll)
 		time.Sleep(5 * time.Minute)
 		require.NoError(t, second.Err())
-		requireOwn(t, b.Other, b.Ours, "one")
+		requireOwn(t, b.Other, b.Ours, "two")
 		require.NoError(t, n.Close(t.Context()))
 		requireNone(t, b.Other)
 	})
