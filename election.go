@@ -140,7 +140,7 @@ func (e *election) Leaders(ctx context.Context) iter.Seq2[Participant, error] {
 		defer use.Release()
 		told, last := false, reading{}
 		err := e.lock.queue.Observed().FollowHead(ctx, use, func(
-			ctx context.Context, members []seqname.Name,
+			ctx context.Context, members []seqname.Name, _ bool,
 		) (more bool, err error) {
 			leader, err := e.lookAtHead(ctx, use, members)
 			if err != nil || told && leader.isSame(last) {

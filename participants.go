@@ -195,9 +195,11 @@ func lookAt(use *zkconn.Conn, node string) *calls.Pending[reading] {
 	})
 }
 
-// isSame tells whether nothing has changed.
+// isSame tells whether nothing has changed. In a directory that was created again another
+// znode can have the same name.
 func (r reading) isSame(as reading) bool {
-	return r.Node == as.Node && r.Holding == as.Holding && slices.Equal(r.Data, as.Data)
+	return r.Node == as.Node && r.czxid == as.czxid && r.Holding == as.Holding &&
+		slices.Equal(r.Data, as.Data)
 }
 
 // WatchParticipants is InterProcessMutex.WatchParticipants.
@@ -213,10 +215,14 @@ func (r *reentrant) WatchParticipants(
 		defer use.Release()
 		told, last := false, []reading(nil)
 		err := r.queue.Observed().Follow(ctx, use, func(
-			ctx context.Context, members []seqname.Name,
+			ctx context.Context, members []seqname.Name, anew bool,
 		) (more bool, err error) {
+			known := last
+			if anew {
+				known = nil
+			}
 			now, err := readAll(
-				ctx, use, r.queue.Observed(), members, r.queue.Excludes, last)
+				ctx, use, r.queue.Observed(), members, r.queue.Excludes, known)
 			if err != nil || told && slices.EqualFunc(now, last, reading.isSame) {
 				return true, err
 			}

@@ -14,9 +14,12 @@ import (
 )
 
 // An Observer is what somebody outside of a queue does each time that it may have
-// changed: it is given the participants, in order. more tells whether the next change is
-// of interest. An error is one of a request, or [ErrMoved].
-type Observer func(ctx context.Context, members []seqname.Name) (more bool, err error)
+// changed: it is given the participants, in order. anew: the directory was created again,
+// so that a name may be another znode's than before. more tells whether the next change
+// is of interest. An error is one of a request, or [ErrMoved].
+type Observer func(
+	ctx context.Context, members []seqname.Name, anew bool,
+) (more bool, err error)
 
 // ErrMoved says that a participant has left since it was listed: look again.
 var ErrMoved = errors.New("the queue has changed since it was listed")
@@ -26,13 +29,13 @@ var ErrMoved = errors.New("the queue has changed since it was listed")
 // connection is closed, or with a permanent error. Changes that come faster than they are
 // observed are one. It leaves nothing behind but the shared watch.
 func (q Queue) Follow(ctx context.Context, conn *zkconn.Conn, tell Observer) error {
-	return wait.Until(ctx, conn, newFollower(q, conn, q.seen(tell)))
+	return wait.Until(ctx, conn, newFollower(q, conn).telling(tell))
 }
 
 // FollowHead is Follow for one that wants to know the first participant only: what comes
 // behind that one wakes nobody.
 func (q Queue) FollowHead(ctx context.Context, conn *zkconn.Conn, tell Observer) error {
-	f := newFollower(q, conn, q.seen(tell))
+	f := newFollower(q, conn).telling(tell)
 	f.headOnly = true
 	return wait.Until(ctx, conn, f)
 }
@@ -48,16 +51,19 @@ type Reader func(
 func FollowChildren(
 	ctx context.Context, conn *zkconn.Conn, dir string, wake <-chan struct{}, tell Reader,
 ) error {
-	f := newFollower(Queue{Dir: dir}, conn, tell)
-	f.wake = wake
+	f := newFollower(Queue{Dir: dir}, conn)
+	f.tell, f.wake = tell, wake
 	return wait.Until(ctx, conn, f)
 }
 
-// seen makes a Reader of an Observer.
-func (q Queue) seen(tell Observer) Reader {
-	return func(ctx context.Context, children []string, _ bool) (more bool, err error) {
-		return tell(ctx, q.Participants(children))
+// telling has f tell an Observer.
+func (f *follower) telling(tell Observer) *follower {
+	f.tell = func(
+		ctx context.Context, children []string, _ bool,
+	) (more bool, err error) {
+		return tell(ctx, f.Participants(children), f.anew)
 	}
+	return f
 }
 
 // A follower waits for its caller to have seen enough of a queue. It belongs to the
@@ -80,10 +86,13 @@ type follower struct {
 	last   []string // the children that the last list has shown
 	again  bool     // they are still the same: only wake has received
 	missed bool     // something may have gone unnoticed since the last look
+
+	czxid int64 // of the directory, when it was listed and watched last
+	anew  bool  // that has changed since the last look
 }
 
-func newFollower(q Queue, conn *zkconn.Conn, tell Reader) *follower {
-	return &follower{Queue: q, conn: conn, tell: tell, lagging: true, missed: true}
+func newFollower(q Queue, conn *zkconn.Conn) *follower {
+	return &follower{Queue: q, conn: conn, lagging: true, missed: true}
 }
 
 // Check implements wait.Goal; free: the caller has seen enough. It retries by itself,
@@ -103,6 +112,7 @@ func (f *follower) Check(ctx context.Context) (free bool, err error) {
 		}
 		more, err = f.tell(ctx, children, f.missed)
 		f.missed = err != nil
+		f.anew = f.anew && err != nil
 		return err
 	})
 	return !more, err
@@ -178,7 +188,7 @@ func texts(members []seqname.Name) (names []string) {
 func (f *follower) listAndWatch(ctx context.Context) ([]string, error) {
 	missing := "" // what would lead from dir to the directory
 	for dir := f.Dir; ; {
-		children, _, changed, err := f.conn.WatchChildren(ctx, dir)
+		children, stat, changed, err := f.conn.WatchChildren(ctx, dir)
 		switch {
 		case errors.Is(err, zk.ErrNoNode) && dir != "/":
 			dir, missing = zkpath.Split(dir)
@@ -192,6 +202,8 @@ func (f *follower) listAndWatch(ctx context.Context) ([]string, error) {
 		if missing != "" {
 			return nil, nil
 		}
+		f.anew = f.anew || f.czxid != stat.Czxid
+		f.czxid = stat.Czxid
 		return children, nil
 	}
 }

@@ -57,7 +57,7 @@ func (c *notingConn) follow(t *testing.T, lasts time.Duration) {
 	defer cancel()
 	q := observe.Queue{Dir: queuetest.Dir, Kinds: []string{"lock-"}}
 	require.EqualError(t, q.Follow(ctx, s, func(
-		_ context.Context, members []seqname.Name,
+		_ context.Context, members []seqname.Name, _ bool,
 	) (more bool, err error) {
 		require.Len(t, members, 1)
 		c.asked = append(c.asked, "told")

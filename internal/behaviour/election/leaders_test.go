@@ -451,6 +451,48 @@ func TestWatchParticipantsOfAReadWriteLock(t *testing.T) {
 	})
 }
 
+// Names without an id, as other programs make them, come again in a directory that is
+// created again. The znodes are others, also where no list was ever without the name.
+func TestNamesThatComeAgainAreOthers(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		join := func(dir string) (node string) {
+			t.Helper()
+			_, err := b.Other.Create(dir, nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			node, err = b.Other.Create(dir+"/lock-", nil,
+				zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			return node
+		}
+		selector := locktest.NewSelector(t, b.Ours)
+		member, candidate := join("/lock"), join("/election")
+		queue := loopOver(t, b.Lock.WatchParticipants, 0)
+		leaders := loopOver(t, selector.Leaders, 0)
+		queue.next(t)
+		leaders.next(t)
+
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		for _, path := range []string{member, "/lock", candidate, "/election"} {
+			require.NoError(t, b.Other.Delete(path, -1))
+		}
+		time.Sleep(time.Second)
+		require.Equal(t, member, join("/lock"))
+		require.Equal(t, candidate, join("/election"))
+		b.Cluster.Link("ours").Heal()
+
+		all, err := b.Lock.Participants(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, all, queue.next(t))
+		leader, _, err := selector.Leader(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, leader, leaders.next(t))
+		queue.stop()
+		queue.ends(t)
+		leaders.stop()
+		leaders.ends(t)
+	})
+}
+
 // Who joins and leaves behind the leader wakes nobody who waits for another leader.
 func TestCostOfLeaders(t *testing.T) {
 	t.Parallel()
