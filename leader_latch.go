@@ -88,8 +88,10 @@ func (l *LeaderLatch) HasLeadership() bool {
 // Close relinquishes the leadership or leaves the queue, and ends every Await with an
 // error. Stop what is done as the leader before: the next candidate may lead as soon as
 // Close is called. It waits for the answer as Release does, with the same errors;
-// ErrLockLost means that the leadership had ended before, with no Await since. Closing
-// twice, or without a term, is no error.
+// ErrLockLost means that the leadership had ended before, with no Await since. A
+// candidate that does not lead yet leaves as a cancelled Acquire does: its znode may be
+// there for longer than Close takes, which returns no error then. Closing twice, or
+// without a term, is no error.
 func (l *LeaderLatch) Close(ctx context.Context) error {
 	if err := usable("close", l.inner().where(), ctx); err != nil {
 		return err

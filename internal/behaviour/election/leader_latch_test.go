@@ -217,6 +217,25 @@ func TestCloseEndsEveryAwait(t *testing.T) {
 	})
 }
 
+// Who does not lead has nothing to give up: its Close does not wait for ZooKeeper.
+func TestCloseOfACandidateThatWaits(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		first := newLatch(t, b.Other)
+		await(t, first).leads(t)
+		second := newLatch(t, b.Ours)
+		waiting := await(t, second)
+		locktest.AwaitChildren(t, b.Other, "/election", 2)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		began := time.Now()
+		require.NoError(t, second.Close(t.Context()))
+		require.Less(t, time.Since(began), locktest.Grace)
+		require.ErrorContains(t, waiting.fails(t), "closed")
+		require.Len(t, locktest.Children(t, b.Other, "/election"), 2)
+		b.Cluster.Link("ours").Heal()
+		locktest.AwaitChildren(t, b.Other, "/election", 1)
+	})
+}
+
 // An observer may call any method: Close then cannot wait for the Await that tells.
 func TestALatchIsClosedByItsObserver(t *testing.T) {
 	for kind := recipes.EventQueued; kind <= recipes.EventReleased; kind++ {
