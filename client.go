@@ -398,27 +398,30 @@ func (c *Client) tellClosed() (panicked any) {
 	hooks := c.hooks
 	c.hooks = nil
 	c.hooksMu.Unlock()
-	ends, told := make(chan any, len(hooks)), make(chan struct{})
+	var under sync.WaitGroup
+	panics, told := make(chan any, len(hooks)), make(chan struct{})
 	for f := range hooks {
-		go func() {
+		under.Go(func() {
 			self := goroutineID()
 			c.telling.Store(self, nil)
 			defer func() {
 				c.telling.Delete(self)
-				ends <- recover()
+				if end := recover(); end != nil {
+					panics <- end
+				}
 			}()
 			(*f)()
-		}()
+		})
 	}
 	go func() {
-		defer close(told)
-		for range hooks {
-			if end := <-ends; end != nil {
-				panicked = end
-			}
-		}
+		under.Wait()
+		close(told)
 	}()
 	clientAwait(told)
+	select {
+	case panicked = <-panics:
+	default:
+	}
 	return panicked
 }
 

@@ -275,6 +275,12 @@ func TestWhatAHookOfOnCloseDoes(t *testing.T) {
 		) {
 			failures["panic"]()
 		},
+		"a panic after Close": func(
+			*testing.T, *recipes.Client, *recipes.InterProcessMutex, context.Context,
+		) {
+			time.Sleep(time.Minute)
+			failures["panic"]()
+		},
 		"Goexit": func(
 			*testing.T, *recipes.Client, *recipes.InterProcessMutex, context.Context,
 		) {
