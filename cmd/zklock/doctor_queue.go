@@ -111,7 +111,7 @@ func (d *doctor) ages(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, recipes.ErrUnavailable)
 	defer cancel()
 	first := &head{Client: d.client, most: lookMost}
-	rows, _, err := first.inspect(ctx, d.path)
+	rows, left, err := first.inspect(ctx, d.path)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,11 @@ func (d *doctor) ages(ctx context.Context) error {
 	}
 	behind := ""
 	if waiting > 0 {
-		behind = fmt.Sprintf("; %d waiting, the first since %s", waiting,
+		number := fmt.Sprint(waiting)
+		if left > 0 {
+			number += " or more" // they were not read
+		}
+		behind = fmt.Sprintf("; %s waiting, the first since %s", number,
 			clockTime(since, now))
 	}
 	if at < 0 {
