@@ -130,7 +130,10 @@ func (l *list) nobody(client *recipes.Client, path string) error {
 	case !exists:
 		say(l.stderr, fmt.Sprintf("ls %s: there is no such znode: nobody uses the path, "+
 			"or it is misspelt", path))
-	case !l.recursive:
+	case l.recursive:
+		say(l.stderr, fmt.Sprintf("ls %s: nobody holds it, or a lock below it, or waits",
+			path))
+	default:
 		say(l.stderr, fmt.Sprintf("ls %s: nobody holds it or waits", path))
 	}
 	return nil
