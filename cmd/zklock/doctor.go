@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,9 +26,10 @@ const aboutDoctor = `It looks for znodes that nobody can own and that block the 
 forever, for unrelated znodes in the parent znode, for rights on the parent that its
 znodes do not grant, for numbers so far apart that the queue has no order, for a record of
 "zklock once" that keeps CMD from running, for a sequence counter near its limit, for
-servers without container znodes, for a session timeout below four server ticks, and for a
-clock of this machine that differs from ZooKeeper's. Nothing is changed; for a moment
-there is an ephemeral znode /zklock-doctor-..., whose time is the servers'.
+servers that do not answer or have no container znodes, for a session timeout below four
+server ticks, and for a clock of this machine that differs from ZooKeeper's. Nothing is
+changed; for a moment there is an ephemeral znode /zklock-doctor-..., whose time is the
+servers'. If ZooKeeper cannot be reached, each server is asked all the same.
 
 It tells since when the lock is held, and how many wait; a hold that is far older than
 usual here is marked with "?".
@@ -47,6 +50,19 @@ const exitFindings = 1
 
 func doctorCommand(c *connection, stdout io.Writer) *cli.Command {
 	deadlocks := false
+	examine := onPath(c, func(
+		ctx context.Context, client *recipes.Client, path string,
+	) error {
+		to, err := c.check()
+		if err != nil {
+			return err
+		}
+		d := &doctor{client: client, target: to, path: path, stdout: stdout}
+		if deadlocks {
+			return d.deadlocks(ctx)
+		}
+		return d.examine(ctx)
+	})
 	return &cli.Command{
 		Name:        "doctor",
 		Usage:       "look for what is wrong with the lock at PATH and its servers",
@@ -58,19 +74,16 @@ func doctorCommand(c *connection, stdout io.Writer) *cli.Command {
 				"for each other in a circle",
 		}},
 		Metadata: map[string]any{"argument": "PATH"},
-		Action: onPath(c, func(
-			ctx context.Context, client *recipes.Client, path string,
-		) error {
-			to, err := c.check()
-			if err != nil {
+		Action: func(ctx context.Context, cmd *cli.Command) error {
+			err := examine(ctx, cmd)
+			if codeOf(err) != exitUnavailable {
 				return err
 			}
-			d := &doctor{client: client, target: to, path: path, stdout: stdout}
-			if deadlocks {
-				return d.deadlocks(ctx)
+			if to, wrong := c.check(); wrong == nil { // which server is it?
+				_ = (&doctor{target: to, stdout: stdout}).servers(ctx)
 			}
-			return d.examine(ctx)
-		}),
+			return err
+		},
 	}
 }
 
@@ -110,11 +123,17 @@ func (d *doctor) line(mark, format string, args ...any) {
 	_, _ = fmt.Fprintln(d.stdout, mark+text.Printable(fmt.Sprintf(format, args...)))
 }
 
-// servers asks each server for its version: containers came with 3.5.
+// servers asks each server whether it serves, and for its version: containers came with
+// 3.5.
 func (d *doctor) servers(context.Context) error {
 	for server := range strings.SplitSeq(d.target.servers, ",") {
-		version := askVersion(server, d.target.tls)
+		told, err := askServer(server, d.target.tls)
+		version := versionIn(told)
 		switch has, known := hasContainers(version); {
+		case err != nil:
+			d.find("%s does not answer: %v", server, err)
+		case bytes.Contains(told, []byte(servesNobody)):
+			d.find("%s serves nobody: it has no quorum, or is still starting", server)
 		case !known:
 			d.doubt("%s does not report its version (four-letter word srvr)", server)
 		case !has:
@@ -129,23 +148,35 @@ func (d *doctor) servers(context.Context) error {
 
 var versionLine = regexp.MustCompile(`(?m)^Zookeeper version: ([^ ,\n]+)`)
 
+// servesNobody is what a server says that is cut off from its quorum.
+const servesNobody = "is not currently serving requests"
+
 // askVersion returns "" where the server does not tell. A nil config is for one that does
 // not talk TLS.
 func askVersion(server string, config *tls.Config) string {
+	told, _ := askServer(server, config) // who does not answer does not tell
+	return versionIn(told)
+}
+
+// askServer returns what the server tells of itself, if anything. An error says that it
+// cannot be reached, or is silent.
+func askServer(server string, config *tls.Config) (told []byte, err error) {
 	const limit = 3 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	conn, err := dialServer(ctx, server, config)
 	if err != nil {
-		return ""
+		return nil, err
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(limit)) // never fails on an open one
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
-		return ""
+	if _, err = io.WriteString(conn, "srvr"); err == nil {
+		told, err = io.ReadAll(io.LimitReader(conn, 4096))
 	}
-	told, _ := io.ReadAll(io.LimitReader(conn, 4096)) // a part may do
-	return versionIn(told)
+	if len(told) == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, fmt.Errorf("nothing within %v", limit)
+	}
+	return told, nil // a part may do; one that does not know the word hangs up
 }
 
 // dialServer connects to a server to ask it a four-letter word.
