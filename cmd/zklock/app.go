@@ -108,6 +108,10 @@ func prepare(cmd *cli.Command) {
 		return usage("%s; see %s --help", inPlainWords(cmd, err), cmd.FullName())
 	}
 	for _, sub := range cmd.Commands {
+		// urfave/cli takes what follows --help for a command of the command's.
+		sub.CommandNotFound = func(ctx context.Context, sub *cli.Command, _ string) {
+			_ = cli.ShowCommandHelp(ctx, sub.Root(), sub.Name) // it is there
+		}
 		prepare(sub)
 	}
 }
