@@ -19,6 +19,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/zkrecipes/recipes"
+	"github.com/zkrecipes/recipes/cmd/zklock/internal/prove"
 	"github.com/zkrecipes/recipes/internal/serve/text"
 )
 
@@ -26,10 +27,11 @@ const aboutDoctor = `It looks for znodes that nobody can own and that block the 
 forever, for unrelated znodes in the parent znode, for rights on the parent that its
 znodes do not grant, for numbers so far apart that the queue has no order, for a record of
 "zklock once" that keeps CMD from running, for a sequence counter near its limit, for
-servers that do not answer or have no container znodes, for a session timeout below four
-server ticks, and for a clock of this machine that differs from ZooKeeper's. Nothing is
-changed; for a moment there is an ephemeral znode /zklock-doctor-..., whose time is the
-servers'. If ZooKeeper cannot be reached, each server is asked all the same.
+servers that do not answer, have no container znodes, or are of a release that can lose
+what it confirmed, for a session timeout below four server ticks, and for a clock of this
+machine that differs from ZooKeeper's. Nothing is changed; for a moment there is an
+ephemeral znode /zklock-doctor-..., whose time is the servers'. If ZooKeeper cannot be
+reached, each server is asked all the same.
 
 It tells since when the lock is held, and how many wait; a hold that is far older than
 usual here is marked with "?".
@@ -139,6 +141,9 @@ func (d *doctor) servers(context.Context) error {
 		case !has:
 			d.find("%s is ZooKeeper %s, without container znodes (3.5): "+
 				"lock paths remain forever", server, version)
+		case prove.Against(version) != "":
+			d.doubt("%s is ZooKeeper %s: %s (docs/servers.md)", server, version,
+				prove.Against(version))
 		default:
 			d.well("%s is ZooKeeper %s, with container znodes", server, version)
 		}

@@ -59,7 +59,7 @@ func (r *Report) advise() (all []string) {
 			"logs do", round3(off))
 	}
 	for _, release := range e.Releases {
-		if why := against(release); why != "" {
+		if why := Against(release); why != "" {
 			say("a server is ZooKeeper %s: %s (docs/servers.md)", release, why)
 		}
 	}
@@ -69,8 +69,8 @@ func (r *Report) advise() (all []string) {
 	return all
 }
 
-// against is what docs/servers.md has against a release, "" if nothing.
-func against(release string) string {
+// Against is what docs/servers.md has against a release, "" if nothing.
+func Against(release string) string {
 	version, suffix, _ := strings.Cut(release, "-")
 	switch {
 	case suffix == "zktest":

@@ -253,11 +253,11 @@ func TestWhatIsAgainstARelease(t *testing.T) {
 		"3.9.3-abc123": "3.9.3 alone can lose data",
 		"3.4.14":       "3.4 has no containers",
 	} {
-		require.NotEmpty(t, against(release), release)
+		require.NotEmpty(t, Against(release), release)
 		require.Contains(t, flat, said)
 	}
-	require.Empty(t, against("3.9.5"))
-	require.Empty(t, against("3.8.0-zktest"))
+	require.Empty(t, Against("3.9.5"))
+	require.Empty(t, Against("3.8.0-zktest"))
 	r := newReport(Config{}, time.Second, Span{time.Second, time.Minute})
 	r.Ensemble.Releases = []string{"3.8.0", "3.9.5"}
 	require.Equal(t, 1, strings.Count(strings.Join(r.advise(), "\n"), "docs/servers.md"))
