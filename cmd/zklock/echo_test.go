@@ -17,7 +17,7 @@ func TestCredentialsAreNotEchoed(t *testing.T) {
 	} {
 		for _, line := range []string{
 			"SECRET", "SECRET ls /a", "-SECRET ls /a", "--SECRET ls /a",
-			"--auht=SECRET ls /a", "help SECRET", "--help SECRET", "ls --help SECRET",
+			"--auht=SECRET ls /a", "help SECRET", "--help SECRET", "ls --hlep SECRET",
 			"completion SECRET", "ls SECRET", "ls /a SECRET", "ls SECRET /a",
 			"ls --password=SECRET /a", "ls /a -SECRET", "watch SECRET", "doctor SECRET",
 			"revoke SECRET",

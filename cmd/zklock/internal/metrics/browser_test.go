@@ -156,9 +156,14 @@ func (s *scene) do(ctx context.Context, actions ...chromedp.Action) {
 // sees waits until the page has a text.
 func (s *scene) sees(ctx context.Context, text string) {
 	s.Helper()
-	s.until(func() bool {
-		var shown string // while a page is loaded there is none
-		err := chromedp.Run(ctx, chromedp.Evaluate(`document.body.innerText`, &shown))
+	shown, err := "", error(nil)
+	defer func() {
+		if s.Failed() {
+			s.Logf("%q is not on the page, which shows %q (%v)", text, shown, err)
+		}
+	}()
+	s.until(func() bool { // while a page is loaded there is none
+		err = chromedp.Run(ctx, chromedp.Evaluate(`document.body.innerText`, &shown))
 		return err == nil && strings.Contains(shown, text)
 	})
 }
