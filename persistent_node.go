@@ -103,9 +103,10 @@ func (n *PersistentNode) Start() {
 
 // Await calls Start, and returns once the znode exists and can be relied on. ctx bounds
 // only the wait. If it ends while another session's znode is at the path, the error
-// matches ErrBusy and zk.ErrNodeExists, and names that session and its data; otherwise,
-// if ZooKeeper could not be reached, ErrUnavailable. A permanent error ends the wait, as
-// does Close: one is a znode at the path that is not ephemeral.
+// matches ErrBusy and zk.ErrNodeExists, and names that session and its data; in the pause
+// after others have deleted the znode again, it matches ErrBusy; and otherwise
+// ErrUnavailable. A permanent error ends the wait, as does Close: one is a znode at the
+// path that is not ephemeral.
 func (n *PersistentNode) Await(ctx context.Context) error {
 	if err := usable("await", n.where(), ctx); err != nil {
 		return err

@@ -64,6 +64,7 @@ type state struct {
 	err     error              // why it has ended by itself, or why there is no znode
 	node    *znode.Node        // the one that is held, or was last; nil: there was none
 	taken   *znode.TakenError  // the name is another's
+	paused  bool               // others have deleted the znode too often for another now
 
 	data      []byte
 	set       int   // how often data were set
@@ -183,6 +184,8 @@ func (k *Keeper) afterLoss(ctx context.Context, n *znode.Node) error {
 	pause := time.Duration(0)
 	if errors.Is(n.Cause(), znode.ErrGone) {
 		pause = k.pace.next()
+		k.change(func(s *state) { s.paused = pause > 0 })
+		defer k.change(func(s *state) { s.paused = false })
 	}
 	// Also for a ctx that is done, or a connection that is closed.
 	return k.conn.Pause(ctx, pause)
@@ -278,7 +281,7 @@ func (k *Keeper) await(ctx context.Context, ok func(s *state) (bool, error)) err
 			return ErrClosed
 		}
 		done, err := ok(&k.state)
-		changed, taken, kept := k.changed, k.taken, k.keeping
+		changed, taken, paused, kept := k.changed, k.taken, k.paused, k.keeping
 		k.mu.Unlock()
 		if done {
 			return err
@@ -287,11 +290,15 @@ func (k *Keeper) await(ctx context.Context, ok func(s *state) (bool, error)) err
 		case <-changed:
 		case <-ctx.Done():
 			at := wait.Place{}
-			if taken != nil {
+			switch {
+			case taken != nil:
 				at = wait.Place{Text: taken.Error(), Behind: k.path, Ahead: 1}
+			case paused:
+				at = wait.Place{Text: "others have deleted it, more than once: " +
+					"it is created again after a pause"}
 			}
 			err := wait.Explain(kept.conn, outcome.Cancelled(ctx), at, asked)
-			if errors.Is(err, wait.ErrBusy) {
+			if taken != nil && errors.Is(err, wait.ErrBusy) {
 				return &existsError{err}
 			}
 			return err

@@ -518,3 +518,24 @@ func TestAnothersZnodeIsFoundAfterABreak(t *testing.T) {
 		requireOwn(t, b.Other, b.Ours, "ours")
 	})
 }
+
+// Who waits while others delete the znode again and again hears of them, and not that
+// ZooKeeper does not answer.
+func TestAwaitBetweenTheDeletesOfOthers(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		n, _ := kept(t, b.Ours, "one")
+		for range 2 {
+			require.NoError(t, b.Other.Delete(path, -1))
+			time.Sleep(100 * time.Millisecond)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		err := n.Await(ctx)
+		require.ErrorIs(t, err, recipes.ErrBusy)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, recipes.ErrUnavailable)
+		require.NotErrorIs(t, err, zk.ErrNodeExists)
+		require.ErrorContains(t, err, "others have deleted it")
+		require.NoError(t, n.Await(t.Context()))
+	})
+}
