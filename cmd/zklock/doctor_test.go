@@ -55,8 +55,8 @@ func TestDoctorDoubtsAReleaseThatTheDocsAdviseAgainst(t *testing.T) {
 	var stdout bytes.Buffer
 	d := doctor{target: &target{servers: server}, stdout: &stdout}
 	require.NoError(t, d.servers(t.Context()))
-	require.Equal(t, "?   "+server+" is ZooKeeper 3.8.0-5a02a05: its servers can diverge, "+
-		"or forget what they confirmed (docs/servers.md)\n", stdout.String())
+	require.Equal(t, "?   "+server+" is ZooKeeper 3.8.0-5a02a05: its servers can "+
+		"diverge, or forget what they confirmed (docs/servers.md)\n", stdout.String())
 	require.False(t, d.ill)
 }
 

@@ -64,7 +64,7 @@ var defects = []plant.Defect{
 			Replace("n.conn.Pause(context.Background(), stays)", "stays")),
 	plant.New("passes without bound while another process waits",
 		plant.In("internal/lockcache", "generation.roomLocked").
-			Replace("g.policy.MaxHandovers", "noBound")),
+			Replace("g.policy.MaxHandovers", "math.MaxInt")),
 	plant.New("a candidate queues anew while its term lasts",
 		plant.In(".", "LeaderSelector.serve").Before("s.stepDown", `
 			if failed == nil && term.Err() == nil && ctx.Err() == nil {

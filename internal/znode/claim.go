@@ -31,8 +31,8 @@ type Claim struct {
 	sent     []sent                // whose znode may stand under the name
 	creating *calls.Pending[*Node] // the last create; nil: there was none
 
-	// The last Node, which has the znode. A former one whose delete was rejected, and goes
-	// on, can have had the same.
+	// The last Node, which has the znode. A former one whose delete was rejected, and
+	// goes on, can have had the same.
 	last    atomic.Pointer[Node]
 	differs bool // see Differs
 }
