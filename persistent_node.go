@@ -180,15 +180,14 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	}
 	within, cancel := forRelease(ctx)
 	defer cancel()
-	removal, err := n.keeper.Close(within)
+	removal, err := n.keeper.Close(within, func(late registration.Removal) {
+		registrar{n}.tell(func() { _ = n.finish(context.Background(), late) })
+	})
 	if err != nil {
 		return err
 	}
-	if removal.AwaitDelete != nil {
-		l := leaving{grant: n.hold.grant, awaitDelete: removal.AwaitDelete}
-		if err := l.finish(within, nil); err != nil {
-			return err
-		}
+	if err := n.finish(within, removal); err != nil {
+		return err
 	}
 	if removal.AwaitFormer == nil {
 		return nil
@@ -202,6 +201,14 @@ func (n *PersistentNode) close(ctx context.Context) error {
 			"in the background: %w", n.path, err)
 	}
 	return err
+}
+
+// finish waits for the delete of the znode that was held, and tells the observer.
+func (n *PersistentNode) finish(ctx context.Context, r registration.Removal) error {
+	if r.AwaitDelete == nil { // there was none
+		return nil
+	}
+	return leaving{grant: n.hold.grant, awaitDelete: r.AwaitDelete}.finish(ctx, nil)
 }
 
 // A registrar is what a PersistentNode does for its keeper. It implements

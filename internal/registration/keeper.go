@@ -357,23 +357,35 @@ func (k *Keeper) Stop() (ended <-chan struct{}) {
 	return ended
 }
 
-// Close ends the Keeper. The zero Removal says that there is nothing to be done.
-func (k *Keeper) Close(ctx context.Context) (Removal, error) {
+// Close ends the Keeper. The zero Removal says that there is nothing to be done. If an
+// observer delays it for longer than ctx lasts, late gets the Removal once there is one.
+func (k *Keeper) Close(
+	ctx context.Context, late func(Removal),
+) (Removal, error) {
 	ended := k.Stop()
 	if ended == nil {
 		return Removal{}, nil
 	}
 	select {
 	case <-ended:
+		return k.begunRemoval(), nil
 	case <-ctx.Done():
+		go func() {
+			<-ended
+			late(k.begunRemoval())
+		}()
 		return Removal{}, fmt.Errorf("close not confirmed: an observer delays it: %w",
 			outcome.Cancelled(ctx))
 	}
+}
+
+// begunRemoval returns what end has begun.
+func (k *Keeper) begunRemoval() Removal {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	removal := k.removal
 	return Removal{k.awaitDelete, func(ctx context.Context) error {
 		_, err := removal.Wait(ctx)
 		return err
-	}}, nil
+	}}
 }

@@ -235,7 +235,7 @@ func kept(
 
 // closeIt closes a Keeper, and waits until nothing of it is left.
 func closeIt(ctx context.Context, k *registration.Keeper) error {
-	removal, err := k.Close(ctx)
+	removal, err := k.Close(ctx, func(registration.Removal) {})
 	if err == nil && removal.AwaitDelete != nil {
 		err = removal.AwaitDelete(ctx)
 	}

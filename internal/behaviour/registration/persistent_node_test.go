@@ -539,3 +539,24 @@ func TestAwaitBetweenTheDeletesOfOthers(t *testing.T) {
 		require.NoError(t, n.Await(t.Context()))
 	})
 }
+
+// An acquisition whose EventAcquired took longer than Close waits never ended for the
+// observer.
+func TestAnObserverThatDelaysCloseIsToldOfTheRelease(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var events locktest.Recorder
+		n := newNode(t, b.Ours, "one", recipes.WithObserver(
+			func(ctx context.Context, e recipes.Event) {
+				events.Observe(ctx, e)
+				time.Sleep(10 * time.Second)
+			}))
+		n.Start()
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorContains(t, n.Close(ctx), "an observer delays it")
+		time.Sleep(time.Minute)
+		requireNone(t, b.Other)
+		require.Equal(t, []string{"1 acquired", "1 released"}, told(&events))
+	})
+}
