@@ -530,7 +530,8 @@ func (h *Hold) CheckOp() *zk.CheckVersionRequest {
 	op := &zk.CheckVersionRequest{
 		Path: serverPath(g.reporter.conn, g.path()), Version: g.node.Version(),
 	}
-	if errors.Is(h.Err(), ErrHoldExpired) || op.Version >= 0 && h.Err() != nil {
+	if errors.Is(h.Err(), ErrHoldExpired) ||
+		op.Version >= 0 && (h.hasEnded() || h.Err() != nil) {
 		op.Version = noVersion
 	}
 	return op

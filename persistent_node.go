@@ -121,8 +121,8 @@ func (n *PersistentNode) Await(ctx context.Context) error {
 //
 // Multi and CheckOp check the version of the znode's data. So they fail, without a loss,
 // if the data is changed meanwhile, by SetData or by others; a CheckOp is good until the
-// next SetData. One that is called after a loss never succeeds; one that was called
-// before can, if another's znode has that version (see docs/registration.md).
+// next SetData. One that is called after a loss or Close never succeeds; one that was
+// called before can, if another's znode has that version (see docs/registration.md).
 func (n *PersistentNode) Hold() *Hold {
 	if n.where() == "" {
 		return nil

@@ -560,3 +560,16 @@ func TestAnObserverThatDelaysCloseIsToldOfTheRelease(t *testing.T) {
 		require.Equal(t, []string{"1 acquired", "1 released"}, told(&events))
 	})
 }
+
+// The check names only a path and a version, which the next one's znode has, too.
+func TestACheckAfterCloseNeverSucceeds(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		n, hold := kept(t, b.Ours, "one")
+		require.NoError(t, n.Close(t.Context()))
+		create(t, b.Other, "another's")
+		_, err := b.Ours.Multi(hold.CheckOp(), &zk.CreateRequest{
+			Path: "/done", Acl: zk.WorldACL(zk.PermAll),
+		})
+		require.ErrorIs(t, err, zk.ErrBadVersion)
+	})
+}
