@@ -240,8 +240,15 @@ func (n *Node) Confirmation() (epoch uint64, ok bool) {
 	return w.epoch, w.events != nil && n.life.state != stateEnded
 }
 
-// Deleted implements wait.OwnZnode.
-func (n *Node) Deleted() { n.Gone(ErrGone) }
+// Deleted implements wait.OwnZnode. An event that comes late can be of a former znode
+// with a given name, so only n's own watch tells of its end.
+func (n *Node) Deleted() {
+	if n.claim != nil {
+		n.DrainEvent()
+		return
+	}
+	n.Gone(ErrGone)
+}
 
 // DrainEvent implements wait.OwnZnode: it acts on what the watch on n's znode has
 // received, of which its goroutine may not know yet.

@@ -573,3 +573,29 @@ func TestACheckAfterCloseNeverSucceeds(t *testing.T) {
 		require.ErrorIs(t, err, zk.ErrBadVersion)
 	})
 }
+
+// Whoever watches the path itself, and is late to look, has the event of a znode that is
+// gone while the next one stands. On a bare connection that ended the next one.
+func TestALateEventOfAFormerZnode(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		bare := locktest.ConnectBare(t, b.Cluster.Link("bare"), b.Cluster.Names()[0],
+			10*time.Second)
+		n, _ := kept(t, bare, "one", recipes.WithSessionTimeout(10*time.Second))
+		ctx, stop := context.WithCancel(t.Context())
+		reader := locktest.Start(func() error {
+			for range recipes.WatchMembers(ctx, bare, path) {
+				time.Sleep(5 * time.Second)
+			}
+			return nil
+		})
+		time.Sleep(time.Second)
+		require.NoError(t, b.Other.Delete(path, -1))
+		time.Sleep(time.Second)
+		second := n.Hold()
+		require.NotNil(t, second)
+		time.Sleep(time.Minute)
+		require.NoError(t, second.Err())
+		stop()
+		require.NoError(t, <-reader)
+	})
+}
