@@ -655,7 +655,13 @@ func (n *Node) delete() error {
 	case n.claim.last.Load() != n: // the znode has gone, or is the last Node's
 		return zk.ErrNoNode
 	}
-	return n.claim.delete(n.isOwn)
+	return n.claim.delete(func(stat *zk.Stat, data []byte) bool {
+		isOwn := n.isOwn(stat, data)
+		if isOwn { // the next try meets no later znode of the session
+			n.LearnToken(stat.Czxid)
+		}
+		return isOwn
+	})
 }
 
 // What follows is of Nodes with a given name; see Claim.

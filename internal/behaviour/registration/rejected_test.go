@@ -168,3 +168,29 @@ func TestAZnodeWhoseDeleteWasRejectedIsKept(t *testing.T) {
 		requireNone(t, b.Other)
 	})
 }
+
+// A delete that is rejected goes on in the background, also after Close, which gives the
+// name to the next value of this process. The czxid of a znode that was never held was
+// not known, so the delete took the next value's for it.
+func TestARejectedDeleteSparesTheNextValue(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		mkdir(t, b.Other)
+		allow(t, b.Other, "/services", zk.PermAll&^zk.PermDelete)
+		b.Cluster.Link("ours").Delay(100*time.Millisecond, 100*time.Millisecond)
+		first := newNode(t, b.Ours, "one")
+		first.Start()
+		time.Sleep(120 * time.Millisecond) // the create is done, and not answered yet
+		require.ErrorIs(t, first.Close(t.Context()), zk.ErrNoAuth)
+		b.Cluster.Link("ours").Heal()
+		requireOwn(t, b.Other, b.Ours, "one")
+		second := newNode(t, b.Ours, "two")
+		second.Start()
+		time.Sleep(3 * time.Second)
+		allow(t, b.Other, "/services", zk.PermAll)
+		require.NoError(t, b.Other.Delete(path, -1))
+		require.NoError(t, second.Await(t.Context()))
+		hold := second.Hold()
+		time.Sleep(2 * time.Minute)
+		require.NoError(t, hold.Err())
+	})
+}
