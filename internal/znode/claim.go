@@ -31,8 +31,9 @@ type Claim struct {
 	sent     []sent                // whose znode may stand under the name
 	creating *calls.Pending[*Node] // the last create; nil: there was none
 
-	// The last Node, which has the znode. A former one whose delete was rejected, and
-	// goes on, can have had the same.
+	// The last Node, which has the znode; nil while a create is under way, which can make
+	// the znode of a former Node the next one's. The delete of such a Node can have been
+	// rejected, and go on.
 	last    atomic.Pointer[Node]
 	differs bool // see Differs
 }
@@ -91,7 +92,7 @@ func (c *Claim) create(by *creation) (*Node, error) {
 	session := c.conn.SessionID()
 	by.hooks.Sending()
 	by.sent++
-	before := c.sent
+	before, last := c.sent, c.last.Swap(nil)
 	// Noted before it is sent: whatever becomes of the answer, the znode may be there.
 	c.mayStandIn(session, by.spec.Data)
 	_, err := c.conn.Create(c.path, by.spec.Data, zk.FlagEphemeral, by.spec.ACL)
@@ -106,6 +107,7 @@ func (c *Claim) create(by *creation) (*Node, error) {
 		c.mayStandIn(now, by.spec.Data)
 	}
 	if outcome.NotDone(err) && !errors.Is(err, zk.ErrNodeExists) {
+		c.last.Store(last)
 		return nil, err
 	}
 	var n *Node

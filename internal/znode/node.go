@@ -649,18 +649,15 @@ func (n *Node) DiscardOrphan(name string) {
 // delete sends the delete of the znode: by its path, which no other znode has, or by what
 // is known of one with a given name.
 func (n *Node) delete() error {
-	switch {
-	case n.claim == nil:
+	if n.claim == nil {
 		return n.conn.Delete(n.Path, -1)
-	case n.claim.last.Load() != n: // the znode has gone, or is the last Node's
-		return zk.ErrNoNode
 	}
 	return n.claim.delete(func(stat *zk.Stat, data []byte) bool {
 		isOwn := n.isOwn(stat, data)
 		if isOwn { // the next try meets no later znode of the session
 			n.LearnToken(stat.Czxid)
 		}
-		return isOwn
+		return isOwn && n.claim.last.Load() == n // else it may be the next Node's
 	})
 }
 

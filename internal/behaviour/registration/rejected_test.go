@@ -194,3 +194,24 @@ func TestARejectedDeleteSparesTheNextValue(t *testing.T) {
 		require.NoError(t, hold.Err())
 	})
 }
+
+// The permission comes back while the next hold takes the znode over, so the delete is
+// tried between the reads of both.
+func TestAZnodeIsKeptWhileARejectedDeleteIsTried(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		n, first := kept(t, b.Ours, "one")
+		session := b.Ours.SessionID()
+		allow(t, b.Other, "/services", zk.PermAll&^zk.PermDelete)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		<-first.Lost()
+		b.Cluster.Link("ours").Heal()
+		b.Cluster.Link("ours").Delay(300*time.Millisecond, 300*time.Millisecond)
+		time.Sleep(2500 * time.Millisecond)
+		allow(t, b.Other, "/services", zk.PermAll)
+		require.NoError(t, n.Await(t.Context()))
+		require.Equal(t, session, b.Ours.SessionID(), "it did not survive")
+		hold := n.Hold()
+		time.Sleep(time.Minute)
+		require.NoError(t, hold.Err())
+	})
+}
