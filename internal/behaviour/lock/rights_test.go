@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -241,4 +242,23 @@ func TestWhoCanDoWhat(t *testing.T) {
 		})
 	}
 	require.Len(t, seen, len(rights)*4, "a cell for each right on each znode")
+}
+
+// A server keeps the deletion of a znode from who may not read it. The holder learns of
+// it at a reconnect, when it reads the znode itself.
+func TestADeletionThatTheHolderMayNotSee(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		hold, err := recipes.Acquire(t.Context(), b.Lock)
+		require.NoError(t, err)
+		time.Sleep(time.Second) // its watch is set
+		unread := zk.WorldACL(zk.PermAll &^ zk.PermRead)
+		_, err = b.Other.Unwrap().SetACL(hold.Path(), unread, -1)
+		require.NoError(t, err)
+		require.NoError(t, b.Other.Delete(hold.Path(), -1))
+		time.Sleep(time.Hour)
+		require.NoError(t, hold.Err(), "if it learns now, docs/security.md says too little")
+		b.Cluster.Link("ours").Reset()
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)
+	})
 }
