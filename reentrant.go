@@ -16,7 +16,7 @@ import (
 )
 
 // reentrant is what the mutex, the read lock and the write lock share: who holds it, and
-// how often. For what owners, stays and records are see owner.go, and hold.go for grants
+// how often. For what owners, stays and records are see owner.go, and grant.go for grants
 // and what they rest on.
 type reentrant struct {
 	conn      Conn
