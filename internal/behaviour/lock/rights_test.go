@@ -256,7 +256,7 @@ func TestADeletionThatTheHolderMayNotSee(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, b.Other.Delete(hold.Path(), -1))
 		time.Sleep(time.Hour)
-		require.NoError(t, hold.Err(), "if it learns now, docs/security.md says too little")
+		require.NoError(t, hold.Err(), "docs/security.md says too little")
 		b.Cluster.Link("ours").Reset()
 		time.Sleep(time.Minute)
 		require.ErrorIs(t, hold.Err(), recipes.ErrNodeDeleted)

@@ -583,7 +583,10 @@ func TestALateEventOfAFormerZnode(t *testing.T) {
 		n, _ := kept(t, bare, "one", recipes.WithSessionTimeout(10*time.Second))
 		ctx, stop := context.WithCancel(t.Context())
 		reader := locktest.Start(func() error {
-			for range recipes.WatchMembers(ctx, bare, path) {
+			for _, err := range recipes.WatchMembers(ctx, bare, path) {
+				if err != nil {
+					return err
+				}
 				time.Sleep(5 * time.Second)
 			}
 			return nil
