@@ -164,8 +164,8 @@ func (s *LeaderSelector) serve(
 // endOfRun is what Run returns whose ctx is done.
 func (s *LeaderSelector) endOfRun(ctx context.Context, failed, ended error) error {
 	err := wrap("run for", s.lock.path, context.Cause(ctx))
-	//nolint:errorlint // these very values: what wraps them has more to tell
-	if failed == ctx.Err() || failed == context.Cause(ctx) {
+	// Not the other way round: what wraps these has more to tell.
+	if errors.Is(ctx.Err(), failed) || errors.Is(context.Cause(ctx), failed) {
 		failed = nil
 	}
 	if isKnown(ended, failed) {

@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"context"
+	"errors"
 	"path"
 	"runtime"
 	"testing"
@@ -174,6 +175,22 @@ func TestRunTellsWhatLeadSaysAtTheEnd(t *testing.T) {
 			now.End <- said
 			require.EqualError(t, c.Ended(), "recipes: run for /election: retired"+want)
 		}
+	})
+}
+
+// errorsOf is a cause that cannot be compared.
+type errorsOf []error
+
+func (e errorsOf) Error() string { return errors.Join(e...).Error() }
+
+func TestRunThatEndsByACauseThatIsNotComparable(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		c := locktest.StartCampaign(t, b.Ours)
+		now := c.Leads()
+		cause := errorsOf{locktest.ErrRetired}
+		c.Stop(cause)
+		now.End <- cause
+		require.ErrorContains(t, c.Ended(), "recipes: run for /election: retired")
 	})
 }
 
