@@ -221,7 +221,8 @@ func (c *Client) GetACL(path string) ([]zk.ACL, *zk.Stat, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.zk.GetACL(path)
+	acl, stat, err := c.zk.GetACL(path)
+	return acl, stat, outcome.Named(err)
 }
 
 // Set replaces the data of a znode if it has this version; -1 means any version.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"runtime"
@@ -276,6 +277,22 @@ func TestWithMaxReply(t *testing.T) {
 			require.NotContains(t, log.String(), "connection lost")
 		})
 	}
+}
+
+func TestAnACLThatIsTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := hostileClient(t, recipes.WithMaxReply(4096))
+		acl := zk.WorldACL(zk.PermAll)
+		for i := range 200 {
+			user := fmt.Sprintf("user-%04d", i)
+			acl = append(acl, zk.DigestACL(zk.PermRead, user, "secret")...)
+		}
+		_, err := c.Create("/many", nil, 0, acl)
+		require.NoError(t, err)
+		_, _, err = c.GetACL("/many")
+		require.ErrorContains(t, err, "WithMaxReply")
+		require.ErrorContains(t, err, " bytes")
+	})
 }
 
 // What costs most memory for its length is a list of names that are empty.
