@@ -126,7 +126,8 @@ func (f *follower) Wait(ctx context.Context) error {
 	}
 	by, ev, err := wake.Sleep(ctx, f.conn)
 	f.again = by == wait.BlockerEnded
-	f.missed = f.missed || by == wait.Reconnected || ev.Err != nil
+	hidden := by == wait.PollDue && !f.conn.TellsReconnects() // there may have been one
+	f.missed = f.missed || by == wait.Reconnected || hidden || ev.Err != nil
 	f.lagging = f.lagging || !f.again && by != wait.WatchFired || ev.Err != nil
 	return err
 }

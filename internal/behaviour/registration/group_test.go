@@ -381,6 +381,32 @@ func TestWatchesThatAreNotSetAgain(t *testing.T) {
 	})
 }
 
+// A hidingConn is never seen to be away.
+type hidingConn struct{ recipes.Conn }
+
+func (*hidingConn) State() zk.State { return zk.StateHasSession }
+
+// A reconnect that the conn hides can cost watches: a poll reads the members again.
+func TestAReconnectThatIsHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := zktest.Start(t)
+		link := c.Link("ours")
+		names := strings.Join(c.Names(), ",")
+		bare := locktest.ConnectBare(t, link, names, 10*time.Second)
+		first := joined(t, locktest.ConnectThrough(t, c, "other"), "a", "one")
+		w := watch(t, &hidingConn{bare})
+		require.Equal(t, "a=one ", w.next(t))
+		link.Throttle(zktest.OpSetWatches)
+		link.Reset()
+		time.Sleep(5 * time.Second)
+		for _, data := range []string{"two", "three"} {
+			require.NoError(t, first.SetData(t.Context(), []byte(data)))
+			time.Sleep(time.Minute + time.Second)
+			require.Equal(t, "a="+data+" ", text(w.last()))
+		}
+	})
+}
+
 // Data that is too long for this client hides no member, and nobody else.
 func TestAMemberWhoseDataIsTooLong(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
