@@ -125,7 +125,8 @@ func Members(ctx context.Context, conn Conn, path string) ([]Member, error) {
 // join, a leave, a change of data. It joins nothing and creates no znode; while the group
 // does not exist it yields no members. It blocks between changes. Those that come faster
 // than they are read are merged: the last value is eventually true. It lists the group at
-// most ten times a second, and makes at most a thousand reads a second.
+// most ten times a second, and makes at most a thousand reads a second. A change of data
+// that was longer than WithMaxReply allows is not seen before the next reconnect.
 //
 // The loop survives outages and ended sessions, silently, and ends with ctx. A permanent
 // error, such as a closed connection, is yielded last. A loop that is left leaves only
