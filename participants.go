@@ -199,7 +199,7 @@ func lookAt(use *zkconn.Conn, node string) *calls.Pending[reading] {
 // znode can have the same name.
 func (r reading) isSame(as reading) bool {
 	return r.Node == as.Node && r.czxid == as.czxid && r.Holding == as.Holding &&
-		slices.Equal(r.Data, as.Data)
+		r.DataSize == as.DataSize && slices.Equal(r.Data, as.Data)
 }
 
 // WatchParticipants is InterProcessMutex.WatchParticipants.

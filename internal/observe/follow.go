@@ -168,6 +168,8 @@ func (f *follower) children(ctx context.Context) (children []string, err error) 
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return nil, ErrMoved
+		case errors.Is(err, zk.ErrNoAuth): // to read it; the list shows that it leaves
+			return f.listAndWatch(ctx)
 		case err != nil || !zkconn.IsDirectory(stat):
 			return texts(members[i:]), err
 		}

@@ -1,6 +1,7 @@
 package election_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -154,6 +155,46 @@ func TestTheLeaderIsReadFromItsZnode(t *testing.T) {
 		require.Empty(t, leaders.next(t).Node)
 		leaders.stop()
 		leaders.ends(t)
+	})
+}
+
+// Of a leader's data only the beginning is kept: that it is longer now is told as well.
+func TestLeadersTellsOfALongerEndOfTheData(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		data := func(size int) []byte { return bytes.Repeat([]byte("x"), size) }
+		latch := locktest.NewLatch(
+			t, b.Other, "/election", recipes.WithData(data(5000)))
+		term, err := latch.Await(t.Context())
+		require.NoError(t, err)
+		l := loopOver(t, locktest.NewLatch(t, b.Ours, "/election").Leaders, 0)
+		require.Equal(t, 5000, l.next(t).DataSize)
+		_, err = b.Other.Set(term.Path(), data(6000), -1)
+		require.NoError(t, err)
+		require.Equal(t, 6000, l.next(t).DataSize)
+		l.stop()
+		l.ends(t)
+	})
+}
+
+// A leader whose znode this session may not read is told of all the same.
+func TestLeadersTellsOfOneWhoMayNotBeRead(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		_, err := b.Other.Create("/election", nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		hidden := recipes.WithACL(zk.WorldACL(zk.PermAll &^ zk.PermRead))
+		first := locktest.NewLatch(t, b.Other, "/election", hidden)
+		term, err := first.Await(t.Context())
+		require.NoError(t, err)
+		l := loopOver(t, locktest.NewLatch(t, b.Ours, "/election").Leaders, 0)
+		require.Equal(t, term.Path(), l.next(t).Node)
+		require.NoError(t, first.Close(t.Context()))
+		require.Empty(t, l.next(t).Node)
+		second := locktest.NewLatch(t, b.Other, "/election")
+		term, err = second.Await(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, term.Path(), l.next(t).Node)
+		l.stop()
+		l.ends(t)
 	})
 }
 
