@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkrecipes/recipes/internal/dial"
+	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/usercode"
 )
 
@@ -252,13 +253,9 @@ func (c *Client) insist(ctx context.Context, call func() error) error {
 }
 
 // clientMayRetry reports whether err says no more than that the connection, the session
-// or a parent znode went away under the call.
+// or a parent znode went away under the call, or that the server could not answer it.
 func clientMayRetry(err error) bool {
-	passing := []error{
-		zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrSessionExpired, zk.ErrSessionMoved,
-		zk.ErrClosing, zk.ErrNoNode,
-	}
-	return slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
+	return errors.Is(err, zk.ErrNoNode) || !outcome.Final(err)
 }
 
 // unusable tells why nothing more goes through the client, or never has.

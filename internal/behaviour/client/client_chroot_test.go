@@ -61,6 +61,19 @@ func TestAReapedChrootIsMadeAnew(t *testing.T) {
 	})
 }
 
+// A server that throttles a request of Connect may answer the next.
+func TestConnectToAServerThatThrottles(t *testing.T) {
+	for _, op := range []zktest.Op{zktest.OpExists, zktest.OpCreate} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := zktest.Start(t)
+			cluster.Link("ours").Throttle(op)
+			servers := strings.Join(cluster.Names(), ",") + "/app"
+			locktest.Connect(t, cluster.Link("ours"), servers, 10*time.Second)
+			require.Equal(t, []string{"/app"}, cluster.Znodes())
+		})
+	}
+}
+
 // What is made anew is the chroot, and nothing else that is missing.
 func TestOnlyTheChrootIsMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
