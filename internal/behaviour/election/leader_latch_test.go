@@ -260,6 +260,31 @@ func TestALatchIsClosedByItsObserver(t *testing.T) {
 	}
 }
 
+// Its observer is told that it would wait for the Await that calls it.
+func TestALatchIsAwaitedByItsObserver(t *testing.T) {
+	for _, kind := range []recipes.EventKind{
+		recipes.EventQueued, recipes.EventAcquired,
+	} {
+		locktest.Run(t, kind.String(), func(t *testing.T, b *locktest.Bubble) {
+			var latch *recipes.LeaderLatch
+			var within error
+			latch = locktest.NewLatch(t, b.Ours, "/election", recipes.WithObserver(func(
+				ctx context.Context, e recipes.Event,
+			) {
+				if e.Kind == kind {
+					ctx, cancel := context.WithTimeout(ctx, time.Minute)
+					defer cancel()
+					_, within = latch.Await(ctx)
+				}
+			}))
+			_, err := latch.Await(t.Context())
+			require.NoError(t, err)
+			require.ErrorContains(t, within, "would wait for itself")
+			require.NoError(t, latch.Close(t.Context()))
+		})
+	}
+}
+
 func TestALatchAndItsConnection(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		latch := newLatch(t, b.Ours)
