@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"sync/atomic"
 	"time"
 )
 
@@ -23,9 +22,8 @@ type LeaderLatch struct {
 
 	// turn has the one token of whoever may join the queue or leave it: an Await, or
 	// Close. It is no mutex, since others wait for it no longer than their ctx.
-	turn chan struct{}
-	// awaiting is the goroutine of the Await that has the turn; 0: none.
-	awaiting atomic.Uint64
+	turn     chan struct{}
+	awaiting presence // of the Await that has the turn
 }
 
 // errLatchClosed says why nobody can be elected any more.
@@ -62,16 +60,15 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.closing, func() { cancel(errLatchClosed) })()
-	self := goroutineID()
-	if l.awaiting.Load() == self {
+	if l.awaiting.isHere() {
 		return nil, errObserving
 	}
 	if err := l.lock.awaitSettled(ctx, l.turn); err != nil {
 		return nil, err
 	}
 	defer func() { l.turn <- struct{}{} }()
-	l.awaiting.Store(self)
-	defer l.awaiting.Store(0)
+	l.awaiting.enter()
+	defer l.awaiting.leave()
 	if l.closing.Err() != nil {
 		return nil, errLatchClosed
 	}

@@ -341,3 +341,17 @@ func goroutineID() uint64 {
 	}
 	return id
 }
+
+// A presence is the goroutine that is in some code; zero: none is. So code that it calls
+// finds out that it would wait for itself.
+type presence struct{ goroutine atomic.Uint64 }
+
+func (p *presence) enter() { p.goroutine.Store(goroutineID()) }
+
+func (p *presence) leave() { p.goroutine.Store(0) }
+
+// isHere tells whether that is the calling goroutine.
+func (p *presence) isHere() bool {
+	at := p.goroutine.Load()
+	return at != 0 && at == goroutineID()
+}

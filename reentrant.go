@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/lockcache"
@@ -42,7 +41,7 @@ type ownership struct {
 	by     *naming // which gave the first Acquire its owner, if it can end; else nil
 	teller teller  // tells of the first Acquire; used by that alone
 
-	observing atomic.Uint64 // the goroutine that reports the position; 0: none
+	observing presence // of the goroutine that reports the position
 
 	// Guarded by book.mu.
 	grant         *grant // nil while the first Acquire is under way
@@ -139,7 +138,7 @@ func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership
 			return hold, o, err
 		case a.single:
 			return nil, nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
-		case o.isObserving():
+		case o.observing.isHere():
 			return nil, nil, errObserving
 		}
 		if err := r.awaitSettled(ctx, settled); err != nil {
@@ -152,17 +151,11 @@ var errObserving = errors.New("the owner is queueing for it, and its observer, w
 	"acquires it as the same owner, would wait for itself")
 
 // isObserving tells whether the caller is the observer of the owner's own Acquire.
-func (o *ownership) isObserving() bool {
-	at := o.observing.Load()
-	return at != 0 && at == goroutineID()
-}
-
-// isObserving tells that of an Acquire of an owner, if there is one.
 func (r *reentrant) isObserving(who owner) bool {
 	r.book.mu.Lock()
 	o := r.ownedLocked(who)
 	r.book.mu.Unlock()
-	return o != nil && o.isObserving()
+	return o != nil && o.observing.isHere()
 }
 
 // awaitSettled waits for another goroutine of the owner's, which is acquiring, until it
@@ -228,8 +221,8 @@ func (o *ownership) Queued(node string, ahead int) {
 	if o.lock.reporter.observer == nil {
 		return
 	}
-	o.observing.Store(goroutineID())
-	defer o.observing.Store(0)
+	o.observing.enter()
+	defer o.observing.leave()
 	o.teller.Queued(node, ahead)
 }
 
