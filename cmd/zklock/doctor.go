@@ -131,6 +131,7 @@ func (d *doctor) servers(context.Context) error {
 	for server := range strings.SplitSeq(d.target.servers, ",") {
 		told, err := askServer(server, d.target.tls)
 		version := versionIn(told)
+		against := prove.Against(version)
 		switch has, known := hasContainers(version); {
 		case err != nil:
 			d.find("%s does not answer: %v", server, err)
@@ -141,9 +142,8 @@ func (d *doctor) servers(context.Context) error {
 		case !has:
 			d.find("%s is ZooKeeper %s, without container znodes (3.5): "+
 				"lock paths remain forever", server, version)
-		case prove.Against(version) != "":
-			d.doubt("%s is ZooKeeper %s: %s (docs/servers.md)", server, version,
-				prove.Against(version))
+		case against != "":
+			d.doubt("%s is ZooKeeper %s: %s (docs/servers.md)", server, version, against)
 		default:
 			d.well("%s is ZooKeeper %s, with container znodes", server, version)
 		}

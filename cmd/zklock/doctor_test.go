@@ -11,22 +11,11 @@ import (
 
 // A server on which srvr is not allowed hangs up.
 func TestDoctorDoubtsAServerWithoutVersion(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.Close()
-		}
-	}()
+	server := answering(t, "")
 	var stdout bytes.Buffer
-	d := doctor{target: &target{servers: listener.Addr().String()}, stdout: &stdout}
+	d := doctor{target: &target{servers: server}, stdout: &stdout}
 	require.NoError(t, d.servers(t.Context()))
-	require.Equal(t, "?   "+listener.Addr().String()+
+	require.Equal(t, "?   "+server+
 		" does not report its version (four-letter word srvr)\n", stdout.String())
 	require.False(t, d.ill)
 }

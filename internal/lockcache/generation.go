@@ -307,8 +307,9 @@ func (g *generation) reasonLocked() error {
 	return errNobodyWaits
 }
 
-// dropUserLocked takes off a user. unsure: something may still be done under the znode,
-// or it may be lost, so nobody else is admitted.
+// dropUserLocked takes off a user, and decides what becomes of the entry. unsure:
+// something may still be done under the znode, or it may be lost, so nobody else is
+// admitted.
 func (g *generation) dropUserLocked(unsure bool) {
 	g.closed = g.closed || unsure
 	if g.users--; g.users == 0 {

@@ -184,7 +184,9 @@ func (k *Keeper) afterLoss(ctx context.Context, n *znode.Node) error {
 	pause := time.Duration(0)
 	if errors.Is(n.Cause(), znode.ErrGone) {
 		pause = k.pace.next()
-		k.change(func(s *state) { s.paused = pause > 0 })
+	}
+	if pause > 0 {
+		k.change(func(s *state) { s.paused = true })
 		defer k.change(func(s *state) { s.paused = false })
 	}
 	// Also for a ctx that is done, or a connection that is closed.
@@ -359,9 +361,7 @@ func (k *Keeper) Stop() (ended <-chan struct{}) {
 
 // Close ends the Keeper. The zero Removal says that there is nothing to be done. If an
 // observer delays it for longer than ctx lasts, late gets the Removal once there is one.
-func (k *Keeper) Close(
-	ctx context.Context, late func(Removal),
-) (Removal, error) {
+func (k *Keeper) Close(ctx context.Context, late func(Removal)) (Removal, error) {
 	ended := k.Stop()
 	if ended == nil {
 		return Removal{}, nil

@@ -237,13 +237,13 @@ func (c *cohort) notHeld(m *Member) {
 // list lists the directory for m, and reports what it shows. All whom one list serves
 // share it.
 func (c *cohort) list(
-	ctx context.Context, m *Member, synced bool,
+	ctx context.Context, m *Member, mayLag bool,
 ) (listed, error) {
 	c.mu.Lock()
 	p := c.listing
 	// One under way will do, if nothing has happened since that it may not show.
 	if p == nil || p.Ended() || !c.order.Serves(c.stamp, m.self, c.epoch()) {
-		p = c.beginListLocked(m.queue, synced)
+		p = c.beginListLocked(m.queue, mayLag)
 	}
 	c.mu.Unlock()
 	return p.Wait(ctx)
@@ -251,12 +251,12 @@ func (c *cohort) list(
 
 // beginListLocked sends a list, behind a sync if the server may lag: it knows then what
 // anybody has seen before.
-func (c *cohort) beginListLocked(q *Queue, synced bool) *calls.Pending[listed] {
+func (c *cohort) beginListLocked(q *Queue, mayLag bool) *calls.Pending[listed] {
 	conn, epoch := c.key.conn, c.epoch()
 	stamp := c.order.Asking(epoch, false)
 	var list *calls.Pending[listed]
 	list = calls.Start(conn, func() (listed, error) {
-		if synced {
+		if mayLag {
 			if err := conn.Sync(q.Dir); err != nil {
 				return listed{}, err
 			}

@@ -105,15 +105,25 @@ func TestDataOfAZnodeThatIsGivenUp(t *testing.T) {
 	})
 }
 
+// lostUndeletable returns a node whose hold is lost while its link stands still, and
+// whose znode nobody may delete. The session survives if the link heals now.
+func lostUndeletable(
+	t *testing.T, b *locktest.Bubble,
+) (n *recipes.PersistentNode, lost *recipes.Hold, session int64) {
+	t.Helper()
+	n, lost = kept(t, b.Ours, "one")
+	session = b.Ours.SessionID()
+	allow(t, b.Other, "/services", zk.PermAll&^zk.PermDelete)
+	b.Cluster.Link("ours").Stall(zktest.Both)
+	<-lost.Lost()
+	return n, lost, session
+}
+
 // A delete that is rejected goes on in the background, behind the next znode. Once it had
 // ended, the loss of that one went unnoticed: nobody looked after its session.
 func TestTheNextZnodeAfterADeleteThatIsRejected(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		n, first := kept(t, b.Ours, "one")
-		session := b.Ours.SessionID()
-		allow(t, b.Other, "/services", zk.PermAll&^zk.PermDelete)
-		b.Cluster.Link("ours").Stall(zktest.Both)
-		<-first.Lost()
+		n, _, session := lostUndeletable(t, b)
 		b.Cluster.Link("ours").Heal()
 		require.NoError(t, n.Await(t.Context()))
 		require.Equal(t, session, b.Ours.SessionID(), "it did not survive")
@@ -143,11 +153,7 @@ func TestTheNextZnodeAfterADeleteThatIsRejected(t *testing.T) {
 // meanwhile.
 func TestAZnodeWhoseDeleteWasRejectedIsKept(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		n, first := kept(t, b.Ours, "one")
-		session := b.Ours.SessionID()
-		allow(t, b.Other, "/services", zk.PermAll&^zk.PermDelete)
-		b.Cluster.Link("ours").Stall(zktest.Both)
-		<-first.Lost()
+		n, first, session := lostUndeletable(t, b)
 		set := locktest.Start(func() error {
 			return n.SetData(t.Context(), []byte("two"))
 		})
@@ -199,11 +205,7 @@ func TestARejectedDeleteSparesTheNextValue(t *testing.T) {
 // tried between the reads of both.
 func TestAZnodeIsKeptWhileARejectedDeleteIsTried(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
-		n, first := kept(t, b.Ours, "one")
-		session := b.Ours.SessionID()
-		allow(t, b.Other, "/services", zk.PermAll&^zk.PermDelete)
-		b.Cluster.Link("ours").Stall(zktest.Both)
-		<-first.Lost()
+		n, _, session := lostUndeletable(t, b)
 		b.Cluster.Link("ours").Heal()
 		b.Cluster.Link("ours").Delay(300*time.Millisecond, 300*time.Millisecond)
 		time.Sleep(2500 * time.Millisecond)
