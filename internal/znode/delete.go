@@ -78,17 +78,18 @@ func insist(
 }
 
 // discarding are the znodes that discard deletes just now. A list may show one again and
-// again for as long as its delete is rejected; one discard is enough.
-var discarding sync.Map // of znodeOf
+// again for as long as its delete is rejected; one discard in each session is enough.
+var discarding sync.Map // of znodeIn
 
-type znodeOf struct {
-	conn *zkconn.Conn
-	path string
+type znodeIn struct {
+	conn    *zkconn.Conn
+	session int64 // the one that deletes it
+	path    string
 }
 
 // discard deletes a znode of ours that no Node has.
 func discard(conn *zkconn.Conn, log *slog.Logger, path string, session int64) {
-	key := znodeOf{conn, path}
+	key := znodeIn{conn, session, path}
 	if _, underWay := discarding.LoadOrStore(key, nil); underWay {
 		return
 	}
