@@ -152,12 +152,11 @@ func clientConnect(
 	return c, nil
 }
 
-// checkSessionTimeout returns an error for what zk, which counts in an int32 of
-// milliseconds, cannot ask for.
+// checkSessionTimeout returns an error for what zk cannot ask for.
 func checkSessionTimeout(timeout time.Duration) error {
-	if timeout < time.Millisecond || timeout.Milliseconds() > math.MaxInt32 {
+	if timeout < time.Millisecond || timeout > longestTimeout {
 		return fmt.Errorf("session timeout %v: must be from 1ms to %v",
-			timeout, math.MaxInt32*time.Millisecond)
+			timeout, longestTimeout)
 	}
 	return nil
 }
@@ -601,7 +600,7 @@ func WithMaxReply(bytes int) ClientOption {
 func WithClientServerTick(d time.Duration) ClientOption {
 	return setter[clientSettings](func(s *clientSettings) error {
 		s.tick = d
-		return positive("WithClientServerTick", d)
+		return ofServers("WithClientServerTick", d)
 	})
 }
 

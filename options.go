@@ -1,10 +1,12 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -121,7 +123,7 @@ func WithLogger(l *slog.Logger) Option {
 func WithSessionTimeout(d time.Duration) Option {
 	return setter[settings](func(s *settings) error {
 		s.sessionTimeout = d
-		return positive("WithSessionTimeout", d)
+		return ofServers("WithSessionTimeout", d)
 	})
 }
 
@@ -134,7 +136,7 @@ func WithSessionTimeout(d time.Duration) Option {
 func WithServerTick(d time.Duration) Option {
 	return setter[settings](func(s *settings) error {
 		s.serverTick = d
-		return positive("WithServerTick", d)
+		return ofServers("WithServerTick", d)
 	})
 }
 
@@ -201,7 +203,7 @@ func WithLossMargin(d time.Duration) Option {
 			return fmt.Errorf("WithLossMargin: %v is negative", d)
 		}
 		s.lossMargin, s.ofLocks = d, append(s.ofLocks, "WithLossMargin")
-		return nil
+		return notLonger("WithLossMargin", d)
 	})
 }
 
@@ -262,6 +264,24 @@ func positive(option string, d time.Duration) error {
 		return fmt.Errorf("%s: %v is not positive", option, d)
 	}
 	return nil
+}
+
+// longestTimeout is the longest session timeout: the servers, and zk, count it in an int32
+// of milliseconds. So they do with their tick.
+const longestTimeout = math.MaxInt32 * time.Millisecond
+
+// notLonger returns an error for a duration that no session lasts for.
+func notLonger(option string, d time.Duration) error {
+	if d > longestTimeout {
+		return fmt.Errorf("%s: %v exceeds %v, the longest session timeout",
+			option, d, longestTimeout)
+	}
+	return nil
+}
+
+// ofServers returns an error for a duration that no server has.
+func ofServers(option string, d time.Duration) error {
+	return cmp.Or(positive(option, d), notLonger(option, d))
 }
 
 var values atomic.Uint64 // how many lock values there are in this process

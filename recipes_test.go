@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -95,6 +96,21 @@ func TestBadInput(t *testing.T) {
 			conn: p.Conn, path: "/a",
 			opts: []recipes.Option{recipes.WithLossMargin(-1)},
 			says: "WithLossMargin: -1ns is negative",
+		},
+		"a session timeout that no server grants": {
+			conn: p.Conn, path: "/a",
+			opts: []recipes.Option{recipes.WithSessionTimeout(math.MaxInt64)},
+			says: "WithSessionTimeout: 2562047h47m16.854775807s exceeds 596h31m23.647s",
+		},
+		"a server tick that no server has": {
+			conn: p.Conn, path: "/a",
+			opts: []recipes.Option{recipes.WithServerTick(math.MaxInt64)},
+			says: "WithServerTick: 2562047h47m16.854775807s exceeds 596h31m23.647s",
+		},
+		"a loss margin that no session has": {
+			conn: p.Conn, path: "/a",
+			opts: []recipes.Option{recipes.WithLossMargin(math.MaxInt64)},
+			says: "WithLossMargin: 2562047h47m16.854775807s exceeds 596h31m23.647s",
 		},
 		"no time to hold": {
 			conn: p.Conn, path: "/a",

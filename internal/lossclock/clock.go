@@ -123,10 +123,10 @@ func (t Terms) tick() time.Duration {
 }
 
 // reportPeriod is the time within which a follower reports whom it has heard from: half a
-// tick, and the allowance for a late ping of the leader's.
+// tick, rounded up, and the allowance for a late ping of the leader's.
 func (t Terms) reportPeriod() time.Duration {
 	tick := t.tick()
-	return (tick+1)/2 + max(tick/lateShare, leastLate)
+	return tick - tick/2 + max(tick/lateShare, leastLate)
 }
 
 // good is for how long a session is relied on after its leader has heard of it.

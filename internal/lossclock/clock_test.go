@@ -1,6 +1,7 @@
 package lossclock_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -187,6 +188,8 @@ func TestASessionCanBeTooShortForTheTick(t *testing.T) {
 	}
 	require.True(t, good, "it is never held")
 	require.Zero(t, lossclock.Terms{Timeout: second}.LeastTimeout(), "not known")
+	terms.Tick = math.MaxInt64
+	require.False(t, terms.Workable())
 }
 
 func TestASessionOfUnknownTimeoutIsGoodForASecond(t *testing.T) {

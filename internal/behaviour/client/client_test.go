@@ -338,6 +338,8 @@ func TestConnectRefusesBadArguments(t *testing.T) {
 	refuse("option 1", "h", time.Second, nil)
 	refuse("WithTLS", "h", time.Second, recipes.WithTLS(nil))
 	refuse("WithClientServerTick", "h", time.Second, recipes.WithClientServerTick(0))
+	refuse("WithClientServerTick: 2562047h47m16.854775807s exceeds", "h", time.Second,
+		recipes.WithClientServerTick(math.MaxInt64))
 	refuse("WithAuth", "h", time.Second, recipes.WithAuth("", []byte("x")))
 	refuse("WithDialer", "h", time.Second, recipes.WithDialer(nil))
 	refuse("WithHostProvider", "h", time.Second, recipes.WithHostProvider(nil))
