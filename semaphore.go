@@ -34,8 +34,9 @@ type InterProcessSemaphoreV2 struct {
 	config   zkconn.Config
 	reporter *reporter
 	most     int // the maximum; 0 if it is shared
-	// maximum returns it in both cases: fixedMaximum or sharedMaximum.
-	maximum leases.Maximum
+	// maximum returns it in both cases: fixedMaximum or sharedMaximum. A single attempt
+	// does not wait for one that is missing.
+	maximum func(single bool) leases.Maximum
 	gate    *seqnode.Queue // the process at its head may wait for room among the leases
 	leases  *seqnode.Queue
 }
@@ -222,7 +223,7 @@ func (s *InterProcessSemaphoreV2) enter(
 		// While a shared maximum is below n, several leases wait here, without a znode.
 		// One lease waits among the others, even while the maximum is 0.
 		if s.most == 0 && n > 1 {
-			if err := s.maximum.Await(ctx, use, n, single); err != nil {
+			if err := s.maximum(single).Await(ctx, use, n, single); err != nil {
 				return nil, err
 			}
 		}
@@ -258,7 +259,7 @@ func (s *InterProcessSemaphoreV2) enterLeases(
 	}
 	return leases.Enter(ctx, use, leases.Request{
 		Spec: &s.leases.Spec, Queue: s.leases.Observed(), Gate: gate, N: n,
-		Maximum: s.maximum, SingleAttempt: single,
+		Maximum: s.maximum(single), SingleAttempt: single,
 	})
 }
 

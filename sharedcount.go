@@ -19,38 +19,49 @@ import (
 	"github.com/zkrecipes/recipes/internal/znode"
 )
 
-func fixedMaximum(most int) leases.Maximum {
-	return func(context.Context, bool) (int, <-chan zk.Event, error) {
-		return most, nil, nil
+func fixedMaximum(most int) func(single bool) leases.Maximum {
+	return func(bool) leases.Maximum {
+		return func(context.Context, bool) (int, <-chan zk.Event, error) {
+			return most, nil, nil
+		}
 	}
 }
 
-// A count that those who wait have seen is set again within this time, if it was deleted
-// to be set again; it is looked for as often as lookForCount says.
+// A count that was deleted to be set again is there again within this time; it is looked
+// for as often as lookForCount says.
 const (
 	countIsBackWithin = time.Second
 	lookForCount      = 50 * time.Millisecond
 )
 
 // sharedMaximum reads the maximum each time, as the leader knows it: with an old one,
-// more leases might go out than there are. One that waits has seen it, and waits for a
-// moment if it is missing.
-func sharedMaximum(conn Conn, config zkconn.Config, path string) leases.Maximum {
-	return func(
-		ctx context.Context, watch bool,
-	) (most int, changed <-chan zk.Event, err error) {
-		use := zkconn.Use(conn, config)
-		defer use.Release()
-		for missing := time.Now(); ; {
-			most, changed, err = readMaximum(ctx, use, path, watch)
-			switch {
-			case err == nil:
-				return most, changed, nil
-			case !watch || !isMissing(err) || time.Since(missing) >= countIsBackWithin:
+// more leases might go out than there are. If it is missing, all but a single attempt
+// wait for a moment.
+func sharedMaximum(
+	conn Conn, config zkconn.Config, path string,
+) func(single bool) leases.Maximum {
+	return func(single bool) leases.Maximum {
+		return func(
+			ctx context.Context, watch bool,
+		) (most int, changed <-chan zk.Event, err error) {
+			use := zkconn.Use(conn, config)
+			defer use.Release()
+			var missing error // what the last look has found
+			for began := time.Now(); ; {
+				most, changed, err = readMaximum(ctx, use, path, watch)
+				if isMissing(err) && !single && time.Since(began) < countIsBackWithin {
+					missing = badCount(path, err)
+					if err = use.Pause(ctx, lookForCount); err == nil {
+						continue
+					}
+				}
+				switch {
+				case err == nil:
+					return most, changed, nil
+				case missing != nil && outcome.Cancellation(err) != nil:
+					return 0, nil, fmt.Errorf("%w; %w", missing, err)
+				}
 				return 0, nil, badCount(path, err)
-			}
-			if err := use.Pause(ctx, lookForCount); err != nil {
-				return 0, nil, err
 			}
 		}
 	}
@@ -101,9 +112,12 @@ func parseCount(data []byte) (int, error) {
 }
 
 // SetSharedCount creates or sets the znode with a shared maximum, 1 to 2147483647. It
-// survives an outage until ctx is done. Without that znode, Acquire's error wraps
-// zk.ErrNoNode. WithACL sets the ACL of the znodes that it creates; else anyone may
-// change the maximum. Other options are errors.
+// survives an outage until ctx is done. WithACL sets the ACL of the znodes that it
+// creates; else anyone may change the maximum. Other options are errors.
+//
+// Without that znode, Acquire's error wraps zk.ErrNoNode: once Acquire, which may have
+// waited for its turn before, has looked for it for a second, so that the znode can be
+// deleted and set again; in a single attempt at once.
 func SetSharedCount(
 	ctx context.Context, conn Conn, countPath string, maximum int, opts ...Option,
 ) error {

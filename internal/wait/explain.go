@@ -44,7 +44,7 @@ func (b *Busy) Unwrap() []error { return []error{b.Cause, ErrBusy} }
 // other err it returns as it is. at is the Place when the last answer came. asked is when
 // the question was sent. The result is a Busy, or matches zkconn.ErrNoAnswer: if the
 // Place is unknown, and if ZooKeeper is unreachable by now, since those that were ahead
-// can be gone.
+// can be gone. An err that has a server's answer in it says itself why there is no Place.
 func Explain(conn *zkconn.Conn, err error, at Place, asked time.Time) error {
 	cancelled := outcome.Cancellation(err) != nil
 	if !errors.Is(err, ErrBusy) && !cancelled {
@@ -58,6 +58,9 @@ func Explain(conn *zkconn.Conn, err error, at Place, asked time.Time) error {
 	}
 	if at.Text != "" && !conn.Unavailable() {
 		return &Busy{at, err}
+	}
+	if outcome.Answered(err) {
+		return err
 	}
 	if !cancelled {
 		err = errors.New(err.Error()) // for all that is known now, nobody is ahead

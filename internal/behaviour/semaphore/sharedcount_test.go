@@ -141,6 +141,70 @@ func TestASharedCountThatIsSetAgain(t *testing.T) {
 	}
 }
 
+// Whoever has not seen the count yet waits for it just so: who comes while it is missing,
+// and who waited behind another at the gate meanwhile.
+func TestASharedCountThatIsNotThereYet(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		set := func() {
+			err := recipes.SetSharedCount(t.Context(), b.Other, "/count", 1)
+			require.NoError(t, err)
+		}
+		s := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/count")
+		acquire := func(ctx context.Context) <-chan error {
+			return locktest.Start(func() error {
+				_, err := s.Acquire(ctx)
+				return err
+			})
+		}
+		first := acquire(t.Context())
+		time.Sleep(300 * time.Millisecond)
+		set()
+		require.NoError(t, <-first)
+		giving, giveUp := context.WithCancel(t.Context())
+		ahead := acquire(giving)
+		time.Sleep(time.Second)
+		behind := acquire(t.Context())
+		time.Sleep(time.Second)
+		require.NoError(t, b.Other.Delete("/count", -1))
+		time.Sleep(100 * time.Millisecond)
+		giveUp()
+		require.ErrorIs(t, <-ahead, recipes.ErrBusy)
+		time.Sleep(300 * time.Millisecond)
+		set()
+		time.Sleep(time.Minute)
+		require.Empty(t, behind)
+		require.NoError(t, b.Other.Delete("/count", -1))
+		require.ErrorIs(t, <-behind, zk.ErrNoNode)
+	})
+}
+
+// Whoever has less than a second is told as well that the count is missing: a single
+// attempt at once, others when their time is over.
+func TestASharedCountThatIsMissing(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		s := locktest.NewSharedSemaphore(t, b.Ours, "/s", "/count")
+		for _, n := range []int{1, 2} {
+			for limit, takes := range map[time.Duration]time.Duration{
+				0: 0, 500 * time.Millisecond: 500 * time.Millisecond,
+				time.Minute: time.Second,
+			} {
+				began := time.Now()
+				leases, err := s.AcquireTimeout(t.Context(), n, limit)
+				require.Empty(t, leases)
+				require.ErrorIs(t, err, zk.ErrNoNode)
+				require.NotErrorIs(t, err, recipes.ErrUnavailable, "it has answered")
+				require.InDelta(t, takes, time.Since(began), float64(100*time.Millisecond))
+			}
+			ctx, cancel := context.WithTimeoutCause(
+				t.Context(), 500*time.Millisecond, locktest.ErrChangedMind)
+			defer cancel()
+			_, err := s.AcquireN(ctx, n)
+			require.ErrorIs(t, err, zk.ErrNoNode)
+			require.ErrorIs(t, err, locktest.ErrChangedMind)
+		}
+	})
+}
+
 func TestSharedMaximum(t *testing.T) {
 	t.Parallel()
 	zkserver.Test(t, func(t *testing.T) {
