@@ -69,6 +69,43 @@ func (l *loop[T]) ends(t *testing.T) {
 	require.Empty(t, l.err)
 }
 
+// Candidates are told apart by their znodes: those of one process, or of one program on
+// two hosts, may have equal data, and those of one connection have one session.
+func TestCandidatesOfEqualData(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		same := recipes.WithData([]byte("same"))
+		latches := []*recipes.LeaderLatch{
+			newLatch(t, b.Ours, same), newLatch(t, b.Ours, same),
+			newLatch(t, b.Other, same),
+		}
+		var waits []*awaiting
+		for _, l := range latches {
+			waits = append(waits, await(t, l))
+		}
+		leaders := loopOver(t, newLatch(t, b.Other, same).Leaders, 0)
+		for i, l := range latches {
+			term := waits[i].leads(t)
+			require.Equal(t, term.Path(), leaders.next(t).Node)
+			leader, led, err := l.Leader(t.Context())
+			require.NoError(t, err)
+			require.True(t, led)
+			require.Equal(t, term.Path(), leader.Node)
+			all, err := l.Participants(t.Context())
+			require.NoError(t, err)
+			require.Len(t, all, len(latches)-i)
+			for j, p := range all {
+				require.Equal(t, j == 0, p.Holding)
+				require.Equal(t, j == 0, p.Node == term.Path())
+				require.Equal(t, j == 0, latches[i+j].HasLeadership())
+			}
+			require.NoError(t, l.Close(t.Context()))
+		}
+		require.Equal(t, recipes.Participant{}, leaders.next(t))
+		leaders.stop()
+		leaders.ends(t)
+	})
+}
+
 // etcd#18163: Observe never says that there is no leader. No znode is made for who looks,
 // not even the directory.
 func TestLeadersTellsThatNobodyLeads(t *testing.T) {
