@@ -41,6 +41,7 @@ type waiter struct {
 	beyondGone   bool // since the last decision the one beyond has gone, most likely
 	// the last list has shown one ahead that certainly holds the lock, or waits; see saw
 	userAhead bool
+	stays     seqname.Name // a single attempt's that did not leave in time; see checkStall
 }
 
 // decided is what a waiter keeps of an [order.Decision].
@@ -297,7 +298,8 @@ func (w *waiter) Wait(ctx context.Context) error {
 		return wait.ErrBusy
 	}
 	w.startStall()
-	if w.isBehindSingleAttempt() { // for so short a time no watch is set
+	// For so short a time no watch is set, if this is all.
+	if w.request.SingleAttempt && w.isBehindSingleAttempt() {
 		wake := wait.Wakers{Reconnected: w.reconnected}
 		if local := w.decided.local; local != nil {
 			wake.Blocker = local.node.Ended().Done()
@@ -548,7 +550,7 @@ func (w *waiter) position() Position {
 	switch name := d.behind.Text; {
 	case w.userAhead: // somebody ahead is not idle, even if the blocker is
 	case mayBeIdle(name):
-		p.MayBeIdle = !p.ours || d.local.node.IsIdle()
+		p.MayBeIdle = d.behind != w.stays && (!p.ours || d.local.node.IsIdle())
 	default:
 		p.MayBeIdle = !known && !znode.IsProtected(name)
 	}
@@ -561,14 +563,16 @@ func mayBeIdle(name string) bool {
 	return znode.MayBeCached(name) || znode.IsSingleAttempt(name)
 }
 
-// isBehindSingleAttempt tells of a single attempt whether its blocker is another one,
-// which holds the lock, or is about to leave.
+// isBehindSingleAttempt tells of a single attempt, or of an entry in which there may be
+// some, whether its blocker is another one, which holds the lock, or is about to leave.
 func (w *waiter) isBehindSingleAttempt() bool {
-	return w.request.SingleAttempt && znode.IsSingleAttempt(w.decided.behind.Text)
+	asks := w.request.SingleAttempt || w.request.OnDecision != nil
+	behind := w.decided.behind
+	return asks && znode.IsSingleAttempt(behind.Text) && behind != w.stays
 }
 
-// startStall begins the stall, before the first sleep that has one: also of a single
-// attempt behind another one, for as long as that may take to leave.
+// startStall begins the stall, before the first sleep that has one: also behind a single
+// attempt, for as long as that may take to leave.
 func (w *waiter) startStall() {
 	switch {
 	case w.request.StallTimeout == 0 && !w.isBehindSingleAttempt():
@@ -580,7 +584,9 @@ func (w *waiter) startStall() {
 }
 
 // checkStall lists the queue, and returns wait.ErrBusy if nobody ahead has left since the
-// last look. Otherwise the stall starts over.
+// last look. Otherwise the stall starts over. An entry waits on: with the next decision
+// it learns that the single attempt ahead holds the lock, or that others wait with its
+// znode.
 func (w *waiter) checkStall(ctx context.Context) error {
 	l, err := w.cohort.list(ctx, w.Member, false)
 	if err == nil {
@@ -595,6 +601,9 @@ func (w *waiter) checkStall(ctx context.Context) error {
 	at := slices.IndexFunc(l.names, func(n seqname.Name) bool { return n.Text == own })
 	switch {
 	case at < 0: // it is gone, as the next decision finds, or the list does not count
+		return nil
+	case at >= before && w.request.OnDecision != nil:
+		w.stays = w.decided.behind
 		return nil
 	case at >= before:
 		return wait.ErrBusy

@@ -85,3 +85,31 @@ func TestASingleAttemptBehindAnotherThatHolds(t *testing.T) {
 		require.NoError(t, other.Release(ctx))
 	})
 }
+
+// A single attempt behind another one that holds the lock is over soon, too, where it
+// shares a cached entry; the owners that wait for that entry wait on.
+func TestACachedSingleAttemptBehindOneThatHolds(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		b.Cluster.Link("ours").Delay(time.Millisecond, time.Millisecond)
+		cached := locktest.NewMutex(t, b.Ours, "/lock", recipes.WithCaching(0, 1))
+		try := func() (took time.Duration) {
+			began := time.Now()
+			held, err := cached.AcquireTimeout(locktest.Owner(t), 0)
+			require.NoError(t, err)
+			require.False(t, held)
+			return time.Since(began)
+		}
+		holder, ctx := locktest.NewMutex(t, b.Other, "/lock"), locktest.Owner(t)
+		held, err := holder.AcquireTimeout(ctx, 0)
+		require.NoError(t, err)
+		require.True(t, held)
+		require.Less(t, try(), 50*time.Millisecond)
+		waiter := locktest.Owner(t)
+		waits := locktest.Start(func() error { return cached.Acquire(waiter) })
+		time.Sleep(time.Minute)
+		require.Less(t, try(), 50*time.Millisecond)
+		require.Empty(t, waits)
+		require.NoError(t, holder.Release(ctx))
+		require.NoError(t, <-waits)
+	})
+}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/zkrecipes/recipes"
 	"github.com/zkrecipes/recipes/internal/locktest"
-	"github.com/zkrecipes/recipes/internal/zkconn"
 )
 
 // An endingConn ends its caller's ctx at one of its requests: before that is sent, or
@@ -25,8 +24,6 @@ type endingConn struct {
 	end    func()
 	number int // of the requests so far
 }
-
-func (c *endingConn) StandsFor(zkconn.Test) zkconn.Client { return c.Client }
 
 func (c *endingConn) request(send func() error) error {
 	c.number++
