@@ -266,8 +266,8 @@ func positive(option string, d time.Duration) error {
 	return nil
 }
 
-// longestTimeout is the longest session timeout: the servers and zk count it in an int32 of
-// milliseconds, as the servers do their tick.
+// longestTimeout is the longest session timeout: the servers and zk count it in an int32
+// of milliseconds, as the servers do their tick.
 const longestTimeout = math.MaxInt32 * time.Millisecond
 
 // notLonger returns an error for a duration that no session lasts for.

@@ -41,7 +41,7 @@ type waiter struct {
 	beyondGone   bool // since the last decision the one beyond has gone, most likely
 	// the last list has shown one ahead that certainly holds the lock, or waits; see saw
 	userAhead bool
-	stays     seqname.Name // a single attempt's that did not leave in time; see checkStall
+	stays     seqname.Name // a single attempt's that has not left soon; see checkStall
 }
 
 // decided is what a waiter keeps of an [order.Decision].
