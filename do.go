@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,23 +20,32 @@ func WaitAtMost(d time.Duration) DoOption {
 	})
 }
 
-// newDo checks what Do and Acquire are given, before anything is acquired.
-func newDo(
-	ctx context.Context, op string, lock InterProcessLock, opts []DoOption,
-) (a acquisition, err error) {
-	var within bound
-	if err = notNil(ctx); err == nil {
-		err = checkLock("lock", lock)
-	}
+// acquireFor is Do's and Acquire's: self acquires if ctx carries no owner for the lock;
+// zero: the calling goroutine.
+func acquireFor(
+	ctx context.Context, op string, lock InterProcessLock, opts []DoOption, self owner,
+) (*Hold, error) {
+	var b bound
+	err := cmp.Or(notNil(ctx), checkLock("lock", lock))
 	if err == nil && len(opts) > 0 {
-		within, err = boundOf(opts)
+		b, err = boundOf(opts)
 	}
 	if err != nil {
-		return a, fmt.Errorf("recipes: %s: %w", op, err)
+		return nil, fmt.Errorf("recipes: %s: %w", op, err)
 	}
-	return newAcquisition(ctx, within), nil
+	a := newAcquisition(ctx, b)
+	a.self = self
+	hold, err := lock.core().acquire(a)
+	if err == nil && hold.isReleased() {
+		err = fmt.Errorf(
+			"recipes: %s: %w: another caller released it at once", op, ErrNotOwner)
+		return nil, errors.Join(err, hold.Release(ctx))
+	}
+	return hold, err
 }
 
+// boundOf is by itself since its bound is on the heap, which a call without options
+// saves.
 func boundOf(opts []DoOption) (b bound, err error) {
 	err = apply(&b, opts)
 	return b, err
@@ -62,14 +72,10 @@ func Do(
 	ctx context.Context, lock InterProcessLock,
 	fn func(ctx context.Context, hold *Hold) error, opts ...DoOption,
 ) (err error) {
-	a, err := newDo(ctx, "Do", lock, opts)
-	switch {
-	case err != nil:
-		return err
-	case fn == nil:
+	if fn == nil {
 		return errors.New("recipes: Do: fn is nil")
 	}
-	hold, err := lock.core().acquire(a)
+	hold, err := acquireFor(ctx, "Do", lock, opts, owner{})
 	if err != nil {
 		return err
 	}
@@ -79,9 +85,6 @@ func Do(
 			err = errors.Join(err, released)
 		}
 	}()
-	if hold.isReleased() {
-		return fmt.Errorf("recipes: Do: %w", errReleasedAtOnce)
-	}
 	within, _ := hold.context(ctx)
 	return fn(within, hold)
 }
@@ -98,25 +101,5 @@ func Do(
 func Acquire(
 	ctx context.Context, lock InterProcessLock, opts ...DoOption,
 ) (*Hold, error) {
-	a, err := newDo(ctx, "Acquire", lock, opts)
-	if err != nil {
-		return nil, err
-	}
-	a.self = aNewOwner()
-	hold, err := lock.core().acquire(a)
-	if err != nil {
-		return nil, err
-	}
-	if hold.isReleased() {
-		return nil, fmt.Errorf(
-			"recipes: Acquire: %w", errors.Join(errReleasedAtOnce, hold.Release(ctx)),
-		)
-	}
-	return hold, nil
+	return acquireFor(ctx, "Acquire", lock, opts, aNewOwner())
 }
-
-// errReleasedAtOnce is the error of Do and Acquire if another caller has released the
-// hold before they could return it.
-var errReleasedAtOnce = fmt.Errorf(
-	"%w: another caller released it at once", ErrNotOwner,
-)

@@ -52,7 +52,7 @@ func (e *election) as() caller { return caller{self: e.candidate} }
 
 // elect joins the queue and waits until the candidate leads.
 func (e *election) elect(ctx context.Context) (*Hold, error) {
-	term, err := e.lock.acquire(acquisition{caller: e.as(), ctx: ctx})
+	term, err := e.lock.acquireBare(acquisition{caller: e.as(), ctx: ctx})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,11 @@ func (e *election) term() *Hold { return e.lock.youngest(e.as()) }
 
 // leads tells whether the candidate leads, as far as this process knows.
 func (e *election) leads() bool {
-	return e != nil && e.lock.held(e.candidate) != nil
+	if e == nil {
+		return false
+	}
+	g, _ := e.lock.heldBy(e.candidate)
+	return g != nil
 }
 
 // Participants is LeaderSelector.Participants.

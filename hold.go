@@ -61,22 +61,24 @@ func (h *Hold) end() (_ leaving, ok bool) {
 // startLeaving begins to release what h had, which has ended, and no other hold shares.
 func (h *Hold) startLeaving() leaving {
 	last := h.book == nil || h.book.take(h) // a lease has no owner, and shares nothing
-	h.keptByOthers.Store(!last && h.err() == nil)
-	h.letGo()
 	if h.joint != nil {
+		h.letGo()
 		return endAll(h.members)
 	}
-	path := h.reporter.path
-	switch loss := h.err(); {
+	loss := h.err()
+	h.keptByOthers.Store(!last && loss == nil)
+	h.letGo()
+	switch {
 	case h.keptByOthers.Load(): // the lock stays held
 		return leaving{}
-	case loss != nil && last:
+	case loss == nil:
+		return leaving{
+			path: h.reporter.path, grant: h.grant, awaitDelete: h.node.StartLeaving(),
+		}
+	case last:
 		h.node.Withdraw() // the znode of a lost one may be there still
-		fallthrough
-	case loss != nil:
-		return leaving{path: path, err: loss}
 	}
-	return leaving{path: path, grant: h.grant, awaitDelete: h.node.StartLeaving()}
+	return leaving{path: h.reporter.path, err: loss}
 }
 
 // markEnded marks h as ended, once.

@@ -47,15 +47,16 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 		return nil, err
 	}
 	of, by := m.begin(a.caller)
-	defer func() { m.stopWaiting(of, by, hold != nil) }()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.endCallLocked(of, by, hold != nil)
+	}()
 	_, err = m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(leases []*Hold) *Hold {
 		hold = m.record(of, leases)
 		return hold
 	})
-	if err != nil {
-		return nil, err
-	}
-	return hold, nil
+	return hold, err
 }
 
 // begin returns the stay of a call that is not granted yet.
@@ -65,13 +66,6 @@ func (m *leaseLock) begin(c caller) (of *stay, by *naming) {
 	return m.beginLocked(who, by, new(stay)), by
 }
 
-func (m *leaseLock) stopWaiting(of *stay, by *naming, got bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	by.called(of, got)
-	m.dropLocked(of)
-}
-
 // record makes the record of what was acquired, before anybody else has it: of a lease,
 // or of several as one.
 func (m *leaseLock) record(of *stay, leases []*Hold) *Hold {
@@ -79,17 +73,15 @@ func (m *leaseLock) record(of *stay, leases []*Hold) *Hold {
 	if len(leases) > 1 {
 		h = join(leases)
 	}
-	h.book, h.stay = &m.book, of
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	of.recordLocked(h)
 	// One that was lost before it came here may have been granted again already.
 	at, _ := slices.BinarySearchFunc(m.held, h, func(a, b *Hold) int {
 		return cmp.Compare(a.token, b.token)
 	})
 	m.held = slices.Insert(m.held, at, h)
 	m.granted = max(m.granted, h.token)
-	of.n++
-	of.holdLocked()
 	return h
 }
 
@@ -100,19 +92,20 @@ func (m *leaseLock) record(of *stay, leases []*Hold) *Hold {
 func (m *leaseLock) youngest(c caller) *Hold {
 	who, by := m.lockFor(&c)
 	defer m.unlock(by)
-	held := unreleased(m.held)
-	for _, h := range slices.Backward(held) {
-		if h.stay.who == who {
-			return h
+	var own, good, last *Hold
+	for _, h := range m.held {
+		if h.hasEnded() {
+			continue
 		}
-	}
-	for _, h := range slices.Backward(held) {
+		if last = h; h.stay.who == who {
+			own = h
+		}
 		if h.err() == nil && (!m.alone || h.token == m.granted) {
-			return h
+			good = h
 		}
 	}
-	if n := len(held); n > 0 && held[n-1].token == m.granted {
-		return held[n-1]
+	if last != nil && last.token != m.granted {
+		last = nil
 	}
-	return nil
+	return cmp.Or(own, good, last)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 )
@@ -61,8 +60,8 @@ type core interface {
 	// youngest returns the hold that the caller can release: what it has acquired last,
 	// lost or not; nil: there is none.
 	youngest(c caller) *Hold
-	// all returns the holds of all owners that were not released.
-	all() []*Hold
+	// some tells whether one of all owners' holds is as asked.
+	some(is func(h *Hold) bool) bool
 }
 
 // An acquisition is one call that acquires: of Do, of Acquire, or of a lock's own method.
@@ -71,12 +70,11 @@ type acquisition struct {
 	bound                  // for how long, and whether it waits at all (within, single)
 	ctx    context.Context // of the call
 	given  *[]leaving      // what multi locks got and could not keep; nil: there is none
-	op     string          // for the error; "": the caller completes that
 }
 
 // newAcquisition returns that of a lock's own method.
 func newAcquisition(ctx context.Context, b bound) acquisition {
-	return acquisition{caller: callerOf(ctx), bound: b, ctx: ctx, op: "acquire"}
+	return acquisition{caller: callerOf(ctx), bound: b, ctx: ctx}
 }
 
 // A leaving is a release that has begun: its requests are under way, and finish waits for
@@ -112,7 +110,7 @@ func releaseYoungest(lock core, c caller) leaving {
 		h := lock.youngest(c)
 		if h == nil {
 			err := errNotHeld
-			if len(lock.all()) > 0 {
+			if lock.some(func(h *Hold) bool { return !h.hasEnded() }) {
 				err = errAnothers
 			}
 			return leaving{path: lock.where(), err: err}
@@ -131,15 +129,9 @@ func holdOf(ctx context.Context, lock core) *Hold {
 }
 
 func isAcquired(lock core) bool {
-	return lock.where() != "" && slices.ContainsFunc(lock.all(), func(h *Hold) bool {
+	return lock.where() != "" && lock.some(func(h *Hold) bool {
 		return !h.isReleased() && h.err() == nil
 	})
-}
-
-// isNil tells of nil, and of a nil pointer in an interface.
-func isNil(value any) bool {
-	v := reflect.ValueOf(value)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // checkLock refuses a lock that is nil, or that embeds a nil one and so has no methods.

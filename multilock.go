@@ -1,11 +1,9 @@
 package recipes
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -25,7 +23,8 @@ type InterProcessMultiLock struct {
 
 type multiLock struct {
 	locks []InterProcessLock
-	bad   error // why it cannot be used, nil if it can
+	bad   error  // why it cannot be used, nil if it can
+	once  []core // the members, and what is in them, that must not be given twice
 
 	book // whose records are those of the members' owners
 }
@@ -65,39 +64,30 @@ func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLoc
 		m.bad = errors.New(op + ": locks is empty")
 	}
 	for i, lock := range locks {
-		twice := func(other InterProcessLock) bool { return waitsForItself(other, lock) }
 		what := fmt.Sprintf("%s: lock %d", op, i+1)
-		m.bad = cmp.Or(m.bad, checkLock(what, lock))
-		if m.bad == nil && slices.ContainsFunc(m.locks[:i], twice) {
-			m.bad = errors.New(what + " is given twice")
+		if m.bad = checkLock(what, lock); m.bad != nil {
+			break
 		}
+		once := onlyOnce(lock.core())
+		given := func(c core) bool { return slices.Contains(m.once, c) }
+		if slices.ContainsFunc(once, given) {
+			m.bad = errors.New(what + " is given twice")
+			break
+		}
+		m.once = append(m.once, once...)
 	}
 	return &InterProcessMultiLock{m}
 }
 
-// waitsForItself tells whether two members are one lock, or have one in them that is not
-// reentrant.
-func waitsForItself(a, b InterProcessLock) bool {
-	if a.core() == b.core() {
-		return true
-	}
-	inB := notReentrant(b)
-	return slices.ContainsFunc(notReentrant(a), func(lock core) bool {
-		return slices.Contains(inB, lock)
-	})
-}
-
-// notReentrant are those in lock that are not.
-func notReentrant(lock InterProcessLock) (all []core) {
-	switch l := lock.core().(type) {
-	case *multiLock:
-		if l != nil && l.bad == nil {
-			for _, member := range l.locks {
-				all = append(all, notReentrant(member)...)
+// onlyOnce returns lock, and what is in a multi lock that is not reentrant.
+func onlyOnce(lock core) []core {
+	all := []core{lock}
+	if m, ok := lock.(*multiLock); ok && m != nil {
+		for _, c := range m.once {
+			if _, ok := c.(*leaseLock); ok {
+				all = append(all, c)
 			}
 		}
-	case *leaseLock:
-		all = append(all, l)
 	}
 	return all
 }
@@ -158,36 +148,26 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 	for {
 		members, ended, err := m.acquireEach(a)
 		switch {
-		case ended != nil:
-			// While the caller waited for one member, another one was lost, and somebody
-			// else may have it by now. Like any other wait this one starts over.
-		case err != nil:
-			return nil, err
-		default:
+		case ended == nil && err == nil:
 			return m.record(members), nil
+		case ended == nil:
+			return nil, err
 		}
+		// While the caller waited for one member, another one was lost, and somebody else
+		// may have it by now: so this starts over. If one was released, awaitGiven returns
+		// that.
 		if err := a.awaitGiven(nil); err != nil {
 			return nil, err
 		}
-		if err := a.startOver(ended, backoff.Next()); err != nil {
-			return nil, err
+		if a.single && time.Until(a.until) <= 0 { // it has its second for that
+			return nil, fmt.Errorf("%w: a member was lost while the others were tried",
+				&BusyError{Path: ended.each()[0].reporter.path})
+		}
+		select {
+		case <-a.ctx.Done(): // the next member returns its error, as with the bound's
+		case <-time.After(a.atMost(backoff.Next())):
 		}
 	}
-}
-
-// startOver waits before the members are acquired again, one of which, ended, was lost. A
-// single attempt has its second for that.
-func (a acquisition) startOver(ended *Hold, after time.Duration) error {
-	if a.single && time.Until(a.until) <= 0 {
-		path := ended.each()[0].reporter.path
-		return fmt.Errorf("%w: a member was lost while the others were tried",
-			&BusyError{Path: path})
-	}
-	select {
-	case <-a.ctx.Done(): // the next member returns its error, as with the bound's
-	case <-time.After(a.atMost(after)):
-	}
-	return nil
 }
 
 // acquireEach acquires all members once. Where one is not to be had, or has ended by the
@@ -196,7 +176,7 @@ func (a acquisition) startOver(ended *Hold, after time.Duration) error {
 func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, err error) {
 	defer func() {
 		if ended != nil || len(members) < len(m.locks) {
-			a.giveBack(members)
+			*a.given = append(*a.given, endAll(members))
 		}
 	}()
 	for i, lock := range m.locks {
@@ -226,16 +206,6 @@ func endedOf(holds []*Hold) *Hold {
 	return holds[at]
 }
 
-var errGivingBack = errors.New(
-	"not all members were acquired, and there is no time to wait for the release of " +
-		"those that were",
-)
-
-// giveBack begins to release what a multi lock has acquired and cannot keep.
-func (a acquisition) giveBack(members []*Hold) {
-	*a.given = append(*a.given, endAll(members))
-}
-
 // awaitGiven waits a short time for what was given back, also in an outage, and returns
 // err with what has failed of that. What is not confirmed by then goes on in the
 // background, and is no error. Nor is that a member was lost before.
@@ -249,17 +219,17 @@ func (a acquisition) awaitGiven(err error) error {
 		context.WithoutCancel(a.ctx), znode.LeaveWithin, errGivingBack,
 	)
 	defer cancel()
-	noMatter := []error{errGivingBack, context.DeadlineExceeded, ErrLockLost}
 	errs := slices.DeleteFunc(all.wait(ctx), func(err error) bool {
-		return slices.ContainsFunc(noMatter, func(e error) bool {
-			return errors.Is(err, e)
-		})
+		return errors.Is(err, errGivingBack) || errors.Is(err, ErrLockLost)
 	})
 	if len(errs) == 0 {
 		return err
 	}
 	return errors.Join(err, notGivenBack{errors.Join(errs...)})
 }
+
+var errGivingBack = errors.New("not all members were acquired; no time to wait for those " +
+	"that were")
 
 // notGivenBack is why members were not given back as they should, which AcquireTimeout
 // does not hide behind a wait that was ended by its limit.
@@ -279,7 +249,7 @@ func (m *multiLock) record(members []*Hold) *Hold {
 
 // youngest implements core.
 func (m *multiLock) youngest(c caller) *Hold {
-	for h, at := m.before(math.MaxInt); h != nil; h, at = m.before(at) {
+	for h := range m.backward {
 		if c.owns(h) {
 			return h
 		}

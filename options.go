@@ -483,3 +483,9 @@ func oneLine(text string) string {
 		return utf8.RuneError
 	}, text)
 }
+
+// isNil tells of nil, and of a nil pointer in an interface.
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}

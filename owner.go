@@ -1,12 +1,10 @@
 package recipes
 
 import (
-	"bytes"
 	"context"
 	"maps"
-	"runtime"
+	"math"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 )
@@ -39,14 +37,16 @@ type stay struct {
 
 	// Guarded by that mutex.
 	owned [2]*ownership // of a reentrant lock, by side; nil: nothing
-	n     int           // ownerships; of a lease lock its records, and calls under way
-	held  int           // of these, those that are held
+	n     int           // its records, and the calls that acquire
+	held  int           // its records
 }
 
 var periods atomic.Uint64 // how many there were in this process
 
-// holdLocked counts one of those in the stay as held.
-func (s *stay) holdLocked() {
+// recordLocked makes h, which is new, a record in the stay, until releaseLocked.
+func (s *stay) recordLocked(h *Hold) {
+	h.book, h.stay = s.book, s
+	s.n++
 	if s.held++; s.held == 1 {
 		s.period.Store(periods.Add(1))
 	}
@@ -60,22 +60,26 @@ type book struct {
 	held  []*Hold // of a lease lock or a multi lock: no two share a grant
 }
 
-// all returns what is held.
-func (b *book) all() []*Hold {
+// some tells whether one of those that are held is as asked.
+func (b *book) some(is func(h *Hold) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return unreleased(b.held)
+	return slices.ContainsFunc(b.held, is)
 }
 
-// before returns the latest record before an index that was not released, and its index;
-// nil: there is none. What is taken off meanwhile hides none: the others move down.
-func (b *book) before(at int) (*Hold, int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if at = latest(b.held[:min(at, len(b.held))]); at < 0 {
-		return nil, 0
+// backward yields what is held, the latest first. b is not locked meanwhile. What is taken
+// off hides none: the others move down.
+func (b *book) backward(yield func(h *Hold) bool) {
+	for at, more := math.MaxInt, true; more; {
+		b.mu.Lock()
+		at = latest(b.held[:min(at, len(b.held))])
+		var h *Hold
+		if at >= 0 {
+			h = b.held[at]
+		}
+		b.mu.Unlock()
+		more = h != nil && yield(h)
 	}
-	return b.held[at], at
 }
 
 // latest returns the index of the last one that was not released; -1: there is none. One
@@ -88,13 +92,8 @@ func latest(all []*Hold) int {
 	return at
 }
 
-// unreleased returns those of all that were not released.
-func unreleased(all []*Hold) []*Hold {
-	return slices.DeleteFunc(slices.Clone(all), (*Hold).hasEnded)
-}
-
 // beginLocked returns the stay of a caller that acquires the lock: the one that it is in
-// already, or else fresh. Its count, n, is one more until dropLocked is called.
+// already, or else fresh. The call counts in it until endCallLocked.
 // If a naming (by, which is locked) named the caller, that goes on to do so at this lock
 // until it is told of the end of the call.
 func (b *book) beginLocked(who owner, by *naming, fresh *stay) *stay {
@@ -111,14 +110,19 @@ func (b *book) beginLocked(who owner, by *naming, fresh *stay) *stay {
 	return here
 }
 
-// dropLocked takes one off a stay's count, and ends it at zero.
+// endCallLocked ends a call that beginLocked has begun; got: it has made a record.
+func (b *book) endCallLocked(of *stay, by *naming, got bool) {
+	by.called(of, got)
+	b.dropLocked(of)
+}
+
 func (b *book) dropLocked(of *stay) {
 	if of.n--; of.n == 0 {
 		delete(b.stays, of.who)
 	}
 }
 
-// releaseLocked is dropLocked of what was held.
+// releaseLocked takes a record off its stay.
 func (b *book) releaseLocked(of *stay) {
 	if of.held--; of.held == 0 {
 		of.period.Store(0)
@@ -140,9 +144,7 @@ func (b *book) take(h *Hold) (last bool) {
 			h.stay.owned[side], last = nil, true
 		}
 	}
-	if last {
-		b.releaseLocked(h.stay)
-	}
+	b.releaseLocked(h.stay)
 	return last
 }
 
@@ -325,33 +327,4 @@ func (c *caller) owns(h *Hold) bool {
 	return !slices.ContainsFunc(h.owned(), func(member *Hold) bool {
 		return !c.owns(member)
 	})
-}
-
-// goroutineID reads the number from the first line of the stack, "goroutine 18
-// [running]:", which is the only place where the runtime tells it. It takes some
-// microseconds. Numbers are not used twice in a process.
-func goroutineID() uint64 {
-	var buf [64]byte
-	line := buf[:runtime.Stack(buf[:], false)]
-	line = bytes.TrimPrefix(line, []byte("goroutine "))
-	number, _, _ := bytes.Cut(line, []byte(" "))
-	id, err := strconv.ParseUint(string(number), 10, 64)
-	if err != nil {
-		panic("BUG: recipes: no goroutine number in " + string(line))
-	}
-	return id
-}
-
-// A presence is the goroutine that is in some code; zero: none is. So code that it calls
-// finds out that it would wait for itself.
-type presence struct{ goroutine atomic.Uint64 }
-
-func (p *presence) enter() { p.goroutine.Store(goroutineID()) }
-
-func (p *presence) leave() { p.goroutine.Store(0) }
-
-// isHere tells whether that is the calling goroutine.
-func (p *presence) isHere() bool {
-	at := p.goroutine.Load()
-	return at != 0 && at == goroutineID()
 }

@@ -17,7 +17,7 @@ func TestANamingDoesNotComeBack(t *testing.T) {
 	calls := caller{self: aNewOwner()}
 	holdOne := func(of *leaseLock) *stay {
 		s, _ := of.begin(calls)
-		s.holdLocked()
+		s.recordLocked(new(Hold))
 		return s
 	}
 	last, before := holdOne(a), holdOne(b)
@@ -32,7 +32,7 @@ func TestANamingDoesNotComeBack(t *testing.T) {
 	require.Equal(t, calls.self, who)
 	require.Equal(t, calls.self, ctx.at(&b.book), "its call goes on")
 	require.Equal(t, ctx.self, ctx.at(&a.book), "its owner holds nothing")
-	of.holdLocked()
+	of.recordLocked(new(Hold))
 	by.called(of, true)
 	require.Equal(t, calls.self, ctx.at(&b.book))
 	require.Equal(t, ctx.self, ctx.at(&a.book), "it came back")

@@ -1,9 +1,9 @@
 package recipes
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/zkrecipes/recipes/internal/lockcache"
@@ -11,7 +11,6 @@ import (
 	"github.com/zkrecipes/recipes/internal/seqnode"
 	"github.com/zkrecipes/recipes/internal/wait"
 	"github.com/zkrecipes/recipes/internal/zkconn"
-	"github.com/zkrecipes/recipes/internal/znode"
 )
 
 // reentrant is what the mutex, the read lock and the write lock share: who holds it, and
@@ -28,8 +27,7 @@ type reentrant struct {
 
 	book     *book
 	side     int        // of the book: 1 of a write lock, else 0
-	writer   *reentrant // of a read lock: the write lock; else nil
-	reader   *reentrant // of a write lock: the read lock; else nil
+	other    *reentrant // the other side of a read/write lock; else nil
 	listener func()     // guarded by book.mu
 }
 
@@ -97,17 +95,18 @@ func (r *reentrant) eachLocked(yield func(o *ownership) bool) {
 	}
 }
 
-// acquire implements core. The wait ends with ctx or the bound; the observer receives the
-// ctx of the call (a.ctx).
-func (r *reentrant) acquire(a acquisition) (hold *Hold, err error) {
-	if err := usable(a.op, r.where(), a.ctx); err != nil {
+// acquire implements core.
+func (r *reentrant) acquire(a acquisition) (*Hold, error) {
+	if err := usable("acquire", r.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil && a.op != "" {
-			err = wrap(a.op, r.path, err)
-		}
-	}()
+	hold, err := r.acquireBare(a)
+	return hold, wrap("acquire", r.path, err)
+}
+
+// acquireBare is acquire whose error the caller completes. The wait ends with ctx or the
+// bound; the observer receives the ctx of the call.
+func (r *reentrant) acquireBare(a acquisition) (*Hold, error) {
 	ctx, cancel, err := a.within(a.ctx)
 	if err != nil {
 		return nil, err
@@ -149,14 +148,6 @@ func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership
 
 var errObserving = errors.New("the owner is queueing for it, and its observer, which " +
 	"acquires it as the same owner, would wait for itself")
-
-// isObserving tells whether the caller is the observer of the owner's own Acquire.
-func (r *reentrant) isObserving(who owner) bool {
-	r.book.mu.Lock()
-	o := r.ownedLocked(who)
-	r.book.mu.Unlock()
-	return o != nil && o.observing.isHere()
-}
 
 // awaitSettled waits for another goroutine of the owner's, which is acquiring, until it
 // closes settled. A LeaderLatch waits for its turn here, too: its channel is not closed,
@@ -209,7 +200,8 @@ func (r *reentrant) claimOnce(
 
 // recordLocked makes h, which is new, the record of one more acquisition.
 func (o *ownership) recordLocked(h *Hold) *Hold {
-	h.grant, h.book, h.stay = o.grant, o.lock.book, o.stay
+	h.grant = o.grant
+	o.stay.recordLocked(h)
 	o.records = append(o.records, h)
 	return h
 }
@@ -254,14 +246,18 @@ func (r *reentrant) obtain(
 ) (backing, error) {
 	use := zkconn.Use(r.conn, r.config)
 	defer use.Release()
-	if r.reader != nil && r.reader.held(who) != nil {
-		return nil, ErrUpgrade // it would wait for its own read lock
-	}
-	if other := cmp.Or(r.reader, r.writer); other != nil && other.isObserving(who) {
-		return nil, errObserving
-	}
-	if writer := r.writerOf(who); writer != nil {
-		return backedBy(r.queue.EnterUnder(ctx, use, writer, req))
+	if r.other != nil {
+		g, observing := r.other.heldBy(who)
+		switch {
+		case observing:
+			return nil, errObserving
+		case g != nil && r.side == 1:
+			return nil, ErrUpgrade // it would wait for its own read lock
+		case g != nil:
+			if writer := g.node.under(); writer != nil { // its owner reads without a wait
+				return backedBy(r.queue.EnterUnder(ctx, use, writer, req))
+			}
+		}
 	}
 	if r.caching == nil {
 		return backedBy(r.queue.Enter(ctx, use, req))
@@ -273,18 +269,6 @@ func (r *reentrant) obtain(
 	return sharedZnode{share}, nil
 }
 
-// writerOf returns the znode of an owner that holds the write lock, under which it may
-// read without a wait; nil if there is none.
-func (r *reentrant) writerOf(who owner) *znode.Node {
-	if r.writer == nil {
-		return nil
-	}
-	if g := r.writer.held(who); g != nil {
-		return g.node.under()
-	}
-	return nil
-}
-
 // settle records how the first Acquire of an ownership has ended: with a grant that rests
 // on something, or with none.
 func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
@@ -292,15 +276,13 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 	defer r.book.mu.Unlock()
 	if on == nil {
 		o.stay.owned[r.side] = nil
-		r.book.dropLocked(o.stay)
 	} else {
-		o.stay.holdLocked()
 		o.grant = o.made.grant.restOn(on, o.teller.reporter)
 		o.records = o.made.holds[:0]
 		hold = o.recordLocked(&o.made.hold)
 		o.watchLocked()
 	}
-	o.by.called(o.stay, on != nil)
+	r.book.endCallLocked(o.stay, o.by, on != nil)
 	if o.settled != nil {
 		close(o.settled)
 	}
@@ -325,24 +307,28 @@ func (r *reentrant) youngestLocked(who owner) *Hold {
 	return nil
 }
 
-// all implements core.
-func (r *reentrant) all() (holds []*Hold) {
+// some implements core.
+func (r *reentrant) some(is func(h *Hold) bool) bool {
 	r.book.mu.Lock()
 	defer r.book.mu.Unlock()
 	for o := range r.eachLocked {
-		holds = append(holds, unreleased(o.records)...)
+		if slices.ContainsFunc(o.records, is) {
+			return true
+		}
 	}
-	return holds
+	return false
 }
 
-// held returns the grant of an owner that holds the lock and has not lost it, else nil.
-func (r *reentrant) held(who owner) *grant {
+// heldBy returns the grant of an owner that holds the lock and has not lost it, else nil,
+// and whether the caller is the observer of that owner's first Acquire.
+func (r *reentrant) heldBy(who owner) (g *grant, observing bool) {
 	r.book.mu.Lock()
-	defer r.book.mu.Unlock()
-	if h := r.youngestLocked(who); h != nil && h.err() == nil {
-		return h.grant
+	o, h := r.ownedLocked(who), r.youngestLocked(who)
+	r.book.mu.Unlock()
+	if h != nil && h.err() == nil {
+		g = h.grant
 	}
-	return nil
+	return g, o != nil && o.observing.isHere()
 }
 
 // What follows is the exported types' methods of these names.
@@ -357,27 +343,4 @@ func (r *reentrant) LockPath(ctx context.Context) string {
 		return h.path()
 	}
 	return ""
-}
-
-func (r *reentrant) makeRevocable(listener func()) {
-	if r == nil {
-		return
-	}
-	r.book.mu.Lock()
-	defer r.book.mu.Unlock()
-	r.listener = listener
-	if listener == nil {
-		return
-	}
-	select {
-	case <-r.revocable:
-	default:
-		close(r.revocable)
-	}
-	for o := range r.eachLocked {
-		o.watchLocked()
-		if o.revokePending {
-			o.tellRevokeLocked()
-		}
-	}
 }

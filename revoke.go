@@ -95,3 +95,26 @@ func (o *ownership) listen(listener func()) {
 	}()
 	listener()
 }
+
+func (r *reentrant) makeRevocable(listener func()) {
+	if r == nil {
+		return
+	}
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	r.listener = listener
+	if listener == nil {
+		return
+	}
+	select {
+	case <-r.revocable:
+	default:
+		close(r.revocable)
+	}
+	for o := range r.eachLocked {
+		o.watchLocked()
+		if o.revokePending {
+			o.tellRevokeLocked()
+		}
+	}
+}

@@ -54,7 +54,7 @@ func NewInterProcessReadWriteLock(
 		return newReentrant(conn, settings, recipe, queue)
 	}
 	read, write := side("read lock", readName), side("write lock", writeName)
-	read.writer, write.reader = write, read
+	read.other, write.other = write, read
 	write.book, write.side = read.book, 1
 	return &InterProcessReadWriteLock{&ReadLock{read}, &WriteLock{write}}, nil
 }
