@@ -63,12 +63,12 @@ func (e *election) elect(ctx context.Context) (*Hold, error) {
 var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return from "+
 	"lead, or call LeaderLatch.Close", ErrNotOwner)
 
-// stepDown ends a term, and waits for that as Release does: ErrLockLost says that it had
-// ended before, and ErrNotOwner that there was none.
-func (e *election) stepDown(ctx context.Context) error {
+// stepDown begins to end a term. The errors of that are a release's: ErrLockLost says that
+// the term had ended before, and ErrNotOwner that there was none.
+func (e *election) stepDown() leaving {
 	l := releaseYoungest(e.lock, e.as())
-	l.path = "" // whose error is completed by the caller
-	return l.finish(ctx, nil)
+	l.path = "" // the caller adds it, and the operation
+	return l
 }
 
 // term returns the candidate's term, lost or not; nil: there is none.

@@ -73,7 +73,7 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 		return nil, errLatchClosed
 	}
 	if term := l.term(); term != nil && term.Err() != nil {
-		_ = l.stepDown(ctx) // it says that the term was lost, which its hold has told
+		_ = l.stepDown().finish(ctx, nil) // a loss, which its hold has told
 	} else if term != nil && ctx.Err() == nil {
 		return term, nil
 	}
@@ -97,7 +97,7 @@ func (l *LeaderLatch) HasLeadership() bool {
 // ErrLockLost means that the leadership had ended before, with no Await since. A
 // candidate that does not lead yet leaves as a cancelled Acquire does: its znode may be
 // there for longer than Close takes, which returns no error then. Closing twice, or
-// without a term, is no error.
+// without a term, is no error; a second Close does not wait for the first.
 func (l *LeaderLatch) Close(ctx context.Context) error {
 	if err := usable("close", l.inner().where(), ctx); err != nil {
 		return err
@@ -107,14 +107,18 @@ func (l *LeaderLatch) Close(ctx context.Context) error {
 	defer cancel()
 	select {
 	case <-l.turn:
-		return l.leave(ctx)
 	case <-within.Done():
 		go func() {
 			<-l.turn
-			_ = l.leave(ctx) // it is told that nobody knows yet
+			_ = l.leave().finish(ctx, nil) // the caller has an error already
 		}()
 		return wrap("close", l.lock.path, errStillLeaving)
 	}
+	err := l.leave().finish(ctx, nil)
+	if errors.Is(err, ErrNotOwner) {
+		return nil
+	}
+	return wrap("close", l.lock.path, err)
 }
 
 // leaveTurnWithin is more than an Await takes to return once its ctx is done, unless an
@@ -126,14 +130,11 @@ var errStillLeaving = errors.New(
 	"close not confirmed: an Await, delayed by its observer, is leaving the queue",
 )
 
-// leave ends the candidacy of whoever has the turn.
-func (l *LeaderLatch) leave(ctx context.Context) error {
+// leave begins to end the candidacy, and gives the caller's turn back: nobody's turn is to
+// last for as long as the answer takes.
+func (l *LeaderLatch) leave() leaving {
 	defer func() { l.turn <- struct{}{} }()
-	err := l.stepDown(ctx)
-	if errors.Is(err, ErrNotOwner) {
-		return nil
-	}
-	return wrap("close", l.lock.path, err)
+	return l.stepDown()
 }
 
 // inner is nil of a nil LeaderLatch, and of a zero one.

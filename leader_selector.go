@@ -150,7 +150,7 @@ func (s *LeaderSelector) serve(
 	ctx context.Context, term *Hold, lead func(ctx context.Context, term *Hold) error,
 ) (failed, ended error) {
 	defer func() {
-		if err := s.stepDown(ctx); err != nil {
+		if err := s.stepDown().finish(ctx, nil); err != nil {
 			ended = wrap("step down from", s.lock.path, err)
 		}
 	}()

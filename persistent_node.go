@@ -161,7 +161,8 @@ func (n *PersistentNode) SetData(ctx context.Context, data []byte) error {
 // Release does, with the same errors: ErrLockLost means that the znode had gone before,
 // although no loss was known. If ctx ends first, the delete goes on in the background for
 // as long as the connection lasts. It never comes back. Closing twice, before Start, or
-// between a loss and the next znode, is no error.
+// between a loss and the next znode, is no error; a second Close does not wait for the
+// first.
 func (n *PersistentNode) Close(ctx context.Context) error {
 	if err := usable("close", n.where(), ctx); err != nil {
 		return err
@@ -175,7 +176,7 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	hold := n.hold
 	n.mu.Unlock()
 	if hold != nil { // without the mutex: that asks ctxs of the user's
-		hold.markEnded()
+		hold.markEnded() // as Hold.end does; but the Keeper deletes the znode
 		callOrUndo(hold.endContexts, func() { n.keeper.Stop() })
 	}
 	within, cancel := forRelease(ctx)

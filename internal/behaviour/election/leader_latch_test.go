@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -110,6 +111,24 @@ func TestALatchThatIsClosedHasNoLeadership(t *testing.T) {
 		require.False(t, latch.HasLeadership())
 		require.ErrorContains(t, <-done, "the leader latch was closed")
 		time.Sleep(slow)
+		require.Empty(t, locktest.Znodes(b))
+	})
+}
+
+// A Close that waited for its answer in an outage had another one fail, by an Await that
+// there was not.
+func TestALatchIsClosedTwiceInAnOutage(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		latch := newLatch(t, b.Ours)
+		await(t, latch).leads(t)
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		first := locktest.Start(func() error { return latch.Close(t.Context()) })
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, latch.Close(t.Context()))
+		require.Zero(t, time.Since(began))
+		b.Cluster.Link("ours").Heal()
+		require.NoError(t, <-first)
 		require.Empty(t, locktest.Znodes(b))
 	})
 }
