@@ -22,11 +22,12 @@ import (
 type Hold struct {
 	*grant // what was acquired; nil of the zero Hold
 
-	// In which book it is, and in which stay of its owner: set before anybody has the
-	// hold. Both are nil of a lease and of a registration, which are nobody's; a multi
-	// lock's has no stay, since each of its members has one.
-	book *book
-	stay *stay
+	// In which book it is, and in which stay and period of its owner: set before anybody
+	// has the hold. All are zero of a lease and of a registration, which are nobody's; a
+	// multi lock's has no stay, since each of its members has one.
+	book   *book
+	stay   *stay
+	period uint64
 
 	until atomic.Int64 // Until at its release, in Unix nanoseconds; 0: not released
 	// It was released, not lost, while other holds shared its grant: a later loss is
@@ -146,13 +147,13 @@ func (h *Hold) isReleased() bool {
 	return h.hasEnded() || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
 }
 
-// stays returns those of all that h has acquired.
-func (h *Hold) stays() (all []*stay) {
+// scopes returns where a naming is about what h has acquired.
+func (h *Hold) scopes() (all []scope) {
 	if h.stay != nil {
-		return []*stay{h.stay}
+		return []scope{{of: h.stay, period: h.period}}
 	}
 	for _, member := range h.owned() {
-		all = append(all, member.stays()...)
+		all = append(all, member.scopes()...)
 	}
 	return all
 }
@@ -284,7 +285,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 // the loss, if there is one: a caller that releases because of it may be faster than what
 // watches for it.
 func (h *Hold) context(parent context.Context) (context.Context, *dependent) {
-	ctx, cancel := context.WithCancelCause(withStays(parent, h.stays()...))
+	ctx, cancel := context.WithCancelCause(withOwners(parent, h.scopes()...))
 	d := &dependent{end: func() { cancel(cmp.Or(h.err(), errReleased)) }}
 	h.keep(d)
 	return ctx, d

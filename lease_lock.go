@@ -77,10 +77,10 @@ func (m *leaseLock) record(of *stay, leases []*Hold) *Hold {
 	defer m.mu.Unlock()
 	of.recordLocked(h)
 	// One that was lost before it came here may have been granted again already.
-	at, _ := slices.BinarySearchFunc(m.held, h, func(a, b *Hold) int {
+	at, _ := slices.BinarySearchFunc(m.records, h, func(a, b *Hold) int {
 		return cmp.Compare(a.token, b.token)
 	})
-	m.held = slices.Insert(m.held, at, h)
+	m.records = slices.Insert(m.records, at, h)
 	m.granted = max(m.granted, h.token)
 	return h
 }
@@ -93,7 +93,7 @@ func (m *leaseLock) youngest(c caller) *Hold {
 	who, by := m.lockFor(&c)
 	defer m.unlock(by)
 	var own, good, last *Hold
-	for _, h := range m.held {
+	for _, h := range m.records {
 		if h.hasEnded() {
 			continue
 		}

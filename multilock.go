@@ -181,7 +181,7 @@ func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, er
 	}()
 	for i, lock := range m.locks {
 		if i > 0 && a.self.identity != 0 { // the observers' ctx names the new owner
-			a.ctx = withStays(a.ctx, members[i-1].stays()...)
+			a.ctx = withOwners(a.ctx, members[i-1].scopes()...)
 		}
 		member, err := lock.core().acquire(a)
 		switch {
@@ -243,7 +243,7 @@ func (m *multiLock) record(members []*Hold) *Hold {
 	h.book = &m.book
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.held = append(m.held, h)
+	m.records = append(m.records, h)
 	return h
 }
 

@@ -26,30 +26,30 @@ var identities atomic.Uint64 // how many there are in this process
 // aNewOwner is different from every other.
 func aNewOwner() owner { return owner{identity: identities.Add(1)} }
 
-// A stay is the time for which an owner goes on to acquire a lock, or to hold something
-// of it that was not released, lost or not. If the owner comes back, that is another.
+// A stay is what a book knows of an owner, from its first call that acquires until it has
+// neither a call nor a record. If the owner comes back, that is another.
 type stay struct {
 	who  owner
 	book *book
-	// The number of the time, up to now, in which the owner has held something without a
-	// break; 0: it holds nothing now. Set with the mutex of the book held.
+	// The number of the period, a time in which it has records without a break; 0: it has
+	// none now. Set with the mutex of the book held.
 	period atomic.Uint64
 
 	// Guarded by that mutex.
-	owned [2]*ownership // of a reentrant lock, by side; nil: nothing
-	n     int           // its records, and the calls that acquire
-	held  int           // its records
+	owned   [2]*ownership // of a reentrant lock, by side; nil: nothing
+	records int           // released or not
+	n       int           // of them, and of the calls that acquire
 }
 
 var periods atomic.Uint64 // how many there were in this process
 
 // recordLocked makes h, which is new, a record in the stay, until releaseLocked.
 func (s *stay) recordLocked(h *Hold) {
-	h.book, h.stay = s.book, s
 	s.n++
-	if s.held++; s.held == 1 {
+	if s.records++; s.records == 1 {
 		s.period.Store(periods.Add(1))
 	}
+	h.book, h.stay, h.period = s.book, s, s.period.Load()
 }
 
 // A book has the records of one lock. The two sides of a read/write lock share it: an
@@ -57,25 +57,26 @@ func (s *stay) recordLocked(h *Hold) {
 type book struct {
 	mu    sync.Mutex // guards what follows; not held across a call to ZooKeeper
 	stays map[owner]*stay
-	held  []*Hold // of a lease lock or a multi lock: no two share a grant
+	// Of a lease lock or a multi lock, where no two share a grant.
+	records []*Hold
 }
 
-// some tells whether one of those that are held is as asked.
+// some tells whether a record is as asked.
 func (b *book) some(is func(h *Hold) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.held, is)
+	return slices.ContainsFunc(b.records, is)
 }
 
-// backward yields what is held, the latest first. b is not locked meanwhile. What is taken
-// off hides none: the others move down.
+// backward yields those that were not released, the latest first. b is not locked
+// meanwhile. What is taken off hides none: the others move down.
 func (b *book) backward(yield func(h *Hold) bool) {
 	for at, more := math.MaxInt, true; more; {
 		b.mu.Lock()
-		at = latest(b.held[:min(at, len(b.held))])
+		at = latest(b.records[:min(at, len(b.records))])
 		var h *Hold
 		if at >= 0 {
-			h = b.held[at]
+			h = b.records[at]
 		}
 		b.mu.Unlock()
 		more = h != nil && yield(h)
@@ -112,7 +113,9 @@ func (b *book) beginLocked(who owner, by *naming, fresh *stay) *stay {
 
 // endCallLocked ends a call that beginLocked has begun; got: it has made a record.
 func (b *book) endCallLocked(of *stay, by *naming, got bool) {
-	by.called(of, got)
+	if by != nil {
+		by.called(of, got)
+	}
 	b.dropLocked(of)
 }
 
@@ -124,7 +127,7 @@ func (b *book) dropLocked(of *stay) {
 
 // releaseLocked takes a record off its stay.
 func (b *book) releaseLocked(of *stay) {
-	if of.held--; of.held == 0 {
+	if of.records--; of.records == 0 {
 		of.period.Store(0)
 	}
 	b.dropLocked(of)
@@ -135,7 +138,7 @@ func (b *book) releaseLocked(of *stay) {
 func (b *book) take(h *Hold) (last bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	last = take(&b.held, h)
+	last = take(&b.records, h)
 	if h.stay == nil {
 		return last
 	}
@@ -174,11 +177,11 @@ type naming struct {
 	// lasts, and to acquire because of that, is one step. So a naming that is over stays
 	// so.
 	mu sync.Mutex
-	at map[*book]*named // nil: of WithOwner
+	at map[*book]*scope // nil: of WithOwner
 }
 
-// A named is what a naming is about at one lock.
-type named struct {
+// A scope is what a naming is about at one lock.
+type scope struct {
 	of     *stay
 	period uint64 // while the stay is in that, the naming lasts, at all its locks
 	calls  int    // by the naming, to acquire the lock: while there are, it lasts here
@@ -195,13 +198,10 @@ func (n *naming) lasts() bool {
 }
 
 // include has n, which is locked, last while its owner goes on to hold what it holds in
-// this stay. A nil n is no naming. Other locks at which n was over stay out of it.
+// this stay. Other locks at which n was over stay out of it.
 func (n *naming) include(of *stay) {
-	if n == nil {
-		return
-	}
 	if !n.lasts() {
-		maps.DeleteFunc(n.at, func(b *book, at *named) bool {
+		maps.DeleteFunc(n.at, func(b *book, at *scope) bool {
 			return b != of.book && at.calls == 0
 		})
 	}
@@ -211,9 +211,6 @@ func (n *naming) include(of *stay) {
 
 // called tells of the end of a call that acquires, in a stay; got: it has succeeded.
 func (n *naming) called(of *stay, got bool) {
-	if n == nil {
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.at[of.book].calls--; got {
@@ -242,24 +239,25 @@ func WithOwner(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &naming{who: aNewOwner()})
 }
 
-// withStays returns a ctx that names the owners of stays, before all that ctx names: each
-// at the locks of all its stays, as long as it holds something of one.
-func withStays(ctx context.Context, stays ...*stay) context.Context {
+// withOwners returns a ctx that names the owners of the scopes, before all that ctx names:
+// each in all of them that are its own, as long as it holds something in one.
+func withOwners(ctx context.Context, scopes ...scope) context.Context {
 	outer, _ := ctx.Value(ownerKey{}).(*naming)
 	all := outer
-	for _, of := range stays {
-		if outer != nil && outer.at == nil && outer.who == of.who {
+	for _, s := range scopes {
+		who := s.of.who
+		if outer != nil && outer.at == nil && outer.who == who {
 			continue // ctx names it forever
 		}
 		n := all
-		for n != outer && n.who != of.who {
+		for n != outer && n.who != who {
 			n = n.outer
 		}
 		if n == outer {
-			n = &naming{who: of.who, outer: all, at: map[*book]*named{}}
+			n = &naming{who: who, outer: all, at: map[*book]*scope{}}
 			all = n
 		}
-		n.at[of.book] = &named{of: of, period: of.period.Load()}
+		n.at[s.of.book] = &s
 	}
 	if all == outer {
 		return ctx
@@ -278,8 +276,8 @@ func callerOf(ctx context.Context) caller {
 	if ctx == nil {
 		return caller{self: aNewOwner()}
 	}
-	named, _ := ctx.Value(ownerKey{}).(*naming)
-	return caller{naming: named}
+	n, _ := ctx.Value(ownerKey{}).(*naming)
+	return caller{naming: n}
 }
 
 // lockFor locks b and returns who the caller is at its lock. That is certain only while b

@@ -15,18 +15,13 @@ func TestANamingDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	a, b := newLeaseLock(nil, 1), newLeaseLock(nil, 1)
 	calls := caller{self: aNewOwner()}
-	holdOne := func(of *leaseLock) *stay {
-		s, _ := of.begin(calls)
-		s.recordLocked(new(Hold))
-		return s
-	}
-	last, before := holdOne(a), holdOne(b)
-	ctx := callerOf(withStays(t.Context(), last, before))
+	last, before := a.acquired(calls), b.acquired(calls)
+	ctx := callerOf(withOwners(t.Context(), append(last.scopes(), before.scopes()...)...))
 	ctx.self = aNewOwner()
-	b.releaseLocked(before)
+	b.releaseLocked(before.stay)
 
 	who, by := b.lockFor(&ctx)
-	a.releaseLocked(last)
+	a.releaseLocked(last.stay)
 	of := b.beginLocked(who, by, new(stay))
 	b.unlock(by)
 	require.Equal(t, calls.self, who)
@@ -36,6 +31,34 @@ func TestANamingDoesNotComeBack(t *testing.T) {
 	by.called(of, true)
 	require.Equal(t, calls.self, ctx.at(&b.book))
 	require.Equal(t, ctx.self, ctx.at(&a.book), "it came back")
+}
+
+// A ctx of a hold that was released before named its owner for what that acquired later.
+func TestACtxOfAReleasedHoldNamesNobody(t *testing.T) {
+	t.Parallel()
+	lock := newLeaseLock(nil, 1)
+	calls := caller{self: aNewOwner()}
+	first := lock.acquired(calls)
+	of, by := lock.begin(calls) // another call of the owner's is under way
+	lock.releaseLocked(first.stay)
+	lock.recordLocked(of, by)
+
+	ctx := callerOf(withOwners(t.Context(), first.scopes()...))
+	ctx.self = aNewOwner()
+	require.Same(t, first.stay, of)
+	require.Equal(t, ctx.self, ctx.at(&lock.book))
+}
+
+// acquired is the record of a call that acquired it.
+func (m *leaseLock) acquired(c caller) *Hold {
+	return m.recordLocked(m.begin(c))
+}
+
+func (m *leaseLock) recordLocked(of *stay, by *naming) *Hold {
+	h := new(Hold)
+	of.recordLocked(h)
+	m.endCallLocked(of, by, true)
+	return h
 }
 
 // manyRecords returns a multi lock with n records, and who has acquired them.

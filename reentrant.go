@@ -194,7 +194,9 @@ func (r *reentrant) claimOnce(
 	case o.grant.err() != nil:
 		return nil, nil, nil, o.grant.err()
 	}
-	by.include(o.stay)
+	if by != nil {
+		by.include(o.stay)
+	}
 	return o.recordLocked(new(Hold)), nil, nil, nil
 }
 
@@ -229,9 +231,8 @@ func (r *reentrant) enter(
 	if o.stay.who == a.self && a.self.identity != 0 && r.reporter.observer != nil {
 		// The caller's ctx names nobody: the owner is new. The observer's ctx names it:
 		// if the observer acquires the lock, it does so as that owner.
-		call = withStays(call, o.stay)
+		call = withOwners(call, scope{of: o.stay, calls: 1}) // this one
 		o.by = callerOf(call).naming
-		o.by.at[r.book].calls = 1 // this one
 	}
 	o.teller = newTeller(call, r.reporter)
 	on, err = r.obtain(ctx, o.stay.who, seqnode.Request{
