@@ -36,7 +36,7 @@ func acquireFor(
 	a := newAcquisition(ctx, b)
 	a.self = self
 	hold, err := lock.core().acquire(a)
-	if err == nil && hold.isReleased() {
+	if err == nil && hold.isPartReleased() {
 		err = fmt.Errorf(
 			"recipes: %s: %w: another caller released it at once", op, ErrNotOwner)
 		return nil, errors.Join(err, hold.Release(ctx))

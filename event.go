@@ -153,7 +153,7 @@ func (t *teller) acquired(undo func(), grants ...*grant) {
 		return
 	}
 	waited := time.Since(t.reporter.began)
-	callOrUndo(func() {
+	callOrElse(func() {
 		for _, g := range grants {
 			g.tellAcquired(t.call, waited)
 		}
@@ -163,14 +163,14 @@ func (t *teller) acquired(undo func(), grants ...*grant) {
 	}, undo)
 }
 
-// callOrUndo calls f, which calls code of the user's, such as an observer. If that panics
-// or ends the goroutine, so that the caller never returns, undo leaves nothing behind
+// callOrElse calls f, which calls code of the user's, such as an observer. If that panics
+// or ends the goroutine, so that the caller never returns, otherwise leaves nothing behind
 // that nobody would know of.
-func callOrUndo(f, undo func()) {
+func callOrElse(f, otherwise func()) {
 	returned := false
 	defer func() {
 		if !returned {
-			undo()
+			otherwise()
 		}
 	}()
 	f()

@@ -20,7 +20,9 @@ type grant struct {
 	// its holds, and tells the observer, each on another goroutine and in no order.
 	lost context.Context
 
-	*joint // of several locks; nil of one
+	// Of several locks, or leases: the holds that its hold owns; else nil.
+	members []*Hold
+	lose    context.CancelCauseFunc
 
 	// Of one znode.
 	node     backing // what it rests on
@@ -31,24 +33,18 @@ type grant struct {
 	unreleasable error
 }
 
-// A joint is what several locks are together, or several leases.
-type joint struct {
-	members []*Hold // the holds that its hold owns
-	lose    context.CancelCauseFunc
-}
-
 // join returns a hold that owns members: lost when one of them is, with the greatest
 // token and the path of the last.
 func join(members []*Hold) *Hold {
 	lost, lose := context.WithCancelCause(context.Background())
-	all := &Hold{grant: &grant{lost: lost, joint: &joint{members, lose}}}
+	all := &Hold{grant: &grant{lost: lost, members: members, lose: lose}}
 	for _, m := range members {
 		all.token = max(all.token, m.token)
 		m.keep(&dependent{isHold: true, end: func() {
 			if m.err() != nil {
 				_ = all.err() // makes that the loss of all
 			}
-			all.endContexts()
+			all.endDependents()
 		}})
 	}
 	return all
@@ -56,7 +52,7 @@ func join(members []*Hold) *Hold {
 
 // each returns the grants of single znodes in it.
 func (g *grant) each() []*grant {
-	if g.joint == nil {
+	if g.members == nil {
 		return []*grant{g}
 	}
 	var all []*grant
@@ -68,7 +64,7 @@ func (g *grant) each() []*grant {
 
 // lastLeaf returns the last of them, whose path stands for all.
 func (g *grant) lastLeaf() *grant {
-	for g.joint != nil {
+	for g.members != nil {
 		g = g.members[len(g.members)-1].grant
 	}
 	return g
@@ -78,8 +74,8 @@ func (g *grant) path() string { return g.lastLeaf().node.path() }
 
 // err is why it was lost.
 func (g *grant) err() error {
-	if g.joint != nil {
-		return g.joint.err(g.lost)
+	if g.members != nil {
+		return g.firstLoss()
 	}
 	if g.lost.Err() == nil {
 		return nil
@@ -90,24 +86,24 @@ func (g *grant) err() error {
 	return g.loss.Load()
 }
 
-// err is why it was lost. The first caller that finds a member lost makes that the loss
-// of the joint.
-func (j *joint) err(lost context.Context) error {
-	for _, m := range j.members {
-		if lost.Err() != nil {
+// firstLoss is err of several: the first caller that finds a member lost makes that the
+// loss of all.
+func (g *grant) firstLoss() error {
+	for _, m := range g.members {
+		if g.lost.Err() != nil {
 			break
 		}
 		if err := m.err(); err != nil && !m.keptByOthers.Load() {
-			j.lose(err)
+			g.lose(err)
 		}
 	}
-	return context.Cause(lost)
+	return context.Cause(g.lost)
 }
 
 // until is when it is lost if the servers confirm nothing more; after a loss, when that
 // was known.
 func (g *grant) until() (at time.Time) {
-	if g.joint == nil {
+	if g.members == nil {
 		return g.node.Until()
 	}
 	for _, member := range g.members { // each knows what it was when it was released

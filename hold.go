@@ -29,7 +29,8 @@ type Hold struct {
 	stay   *stay
 	period uint64
 
-	until atomic.Int64 // Until at its release, in Unix nanoseconds; 0: not released
+	// Until as it was at its release, in Unix nanoseconds; 0: it was not released.
+	untilAtRelease atomic.Int64
 	// It was released, not lost, while other holds shared its grant: a later loss is
 	// theirs. Set at its release, once its dependents have ended.
 	keptByOthers atomic.Bool
@@ -43,32 +44,32 @@ type dependent struct {
 	end        func()      // may be called again
 	stopOnLoss func() bool // takes back that the loss calls end
 	isHold     bool        // a multi lock's: it can still be lost during the release
-	at         int         // in dependents, while it is there; guarded as they are
+	index      int         // in dependents, while it is there; guarded as they are
 }
 
-// end ends h, if that was not done before (ok), and begins to release what no other hold
+// end releases h, if that was not done before (ok): it begins to release what no other hold
 // shares. It touches nothing else.
 func (h *Hold) end() (_ leaving, ok bool) {
-	if !h.markEnded() {
+	if !h.markReleased() {
 		return leaving{path: h.lastLeaf().reporter.path, err: errReleased}, false
 	}
 	// Before the znode is deleted, by this release or another one: work under a ctx of
 	// Context is to stop before another owner can begin. If code behind these ctxs
-	// panics, the znode is deleted all the same.
-	callOrUndo(h.endContexts, func() { h.startLeaving() })
+	// panics, that is where this ends, but the znode is deleted all the same.
+	callOrElse(h.endDependents, func() { h.startLeaving() })
 	return h.startLeaving(), true
 }
 
-// startLeaving begins to release what h had, which has ended, and no other hold shares.
+// startLeaving begins to release what h had and no other hold shares.
 func (h *Hold) startLeaving() leaving {
 	last := h.book == nil || h.book.take(h) // a lease has no owner, and shares nothing
-	if h.joint != nil {
-		h.letGo()
+	if h.members != nil {
+		h.dropDependents()
 		return endAll(h.members)
 	}
 	loss := h.err()
 	h.keptByOthers.Store(!last && loss == nil)
-	h.letGo()
+	h.dropDependents()
 	switch {
 	case h.keptByOthers.Load(): // the lock stays held
 		return leaving{}
@@ -82,47 +83,47 @@ func (h *Hold) startLeaving() leaving {
 	return leaving{path: h.reporter.path, err: loss}
 }
 
-// markEnded marks h as ended, once.
-func (h *Hold) markEnded() (first bool) {
-	return h.until.CompareAndSwap(0, h.Until().UnixNano())
+// markReleased notes the release, once.
+func (h *Hold) markReleased() (first bool) {
+	return h.untilAtRelease.CompareAndSwap(0, h.Until().UnixNano())
 }
 
-// hasEnded tells whether h itself was released; isReleased asks what it owns, too.
-func (h *Hold) hasEnded() bool { return h.until.Load() != 0 }
+// isReleased tells whether h itself was released; isPartReleased asks what it owns, too.
+func (h *Hold) isReleased() bool { return h.untilAtRelease.Load() != 0 }
 
 // keep has d end at the release of h, and at its loss; at once if that was before.
 func (h *Hold) keep(d *dependent) {
 	d.stopOnLoss = context.AfterFunc(h.lost, d.end)
 	h.mu.Lock()
-	d.at = len(h.dependents)
+	d.index = len(h.dependents)
 	h.dependents = append(h.dependents, d)
 	h.mu.Unlock()
-	if h.err() != nil || h.isReleased() {
-		h.endNow(d)
+	if h.err() != nil || h.isPartReleased() {
+		h.endDependent(d)
 	}
 }
 
-// endNow ends a dependent of h, which has ended.
-func (h *Hold) endNow(d *dependent) {
+// endDependent ends a dependent of h, which was released or lost.
+func (h *Hold) endDependent(d *dependent) {
 	if !d.isHold || h.keptByOthers.Load() {
 		d.stopOnLoss() // or d would stay in memory for as long as the grant does
 	}
 	d.end()
 }
 
-// endContexts ends the ctxs of Context, also those of a multi lock's hold that owns h: it
+// endDependents ends the ctxs of Context, and those of a multi lock's hold that owns h: it
 // is not held any more without a member. On its return all have ended, even if another
 // caller is at it: that may wait for a parent, which is asked. Where one panics, the
 // others end all the same. The mutex is not held: a parent may use the hold.
-func (h *Hold) endContexts() {
+func (h *Hold) endDependents() {
 	h.mu.Lock()
 	all := slices.Clone(h.dependents)
 	h.mu.Unlock()
-	fromLast(len(all), func(i int) { h.endNow(all[i]) })
+	fromLast(len(all), func(i int) { h.endDependent(all[i]) })
 }
 
-// letGo lets go of all dependents of h, which have ended.
-func (h *Hold) letGo() {
+// dropDependents drops all dependents, which have ended: a Hold is kept for long.
+func (h *Hold) dropDependents() {
 	h.mu.Lock()
 	all := h.dependents
 	h.dependents = nil
@@ -134,17 +135,9 @@ func (h *Hold) letGo() {
 	}
 }
 
-// owned returns the holds that h owns, if it is a multi lock's.
-func (h *Hold) owned() []*Hold {
-	if h.joint == nil {
-		return nil
-	}
-	return h.members
-}
-
-// isReleased tells whether h has ended, or a hold that it owns.
-func (h *Hold) isReleased() bool {
-	return h.hasEnded() || slices.ContainsFunc(h.owned(), (*Hold).isReleased)
+// isPartReleased tells whether h was released, or a hold that it owns.
+func (h *Hold) isPartReleased() bool {
+	return h.isReleased() || slices.ContainsFunc(h.members, (*Hold).isPartReleased)
 }
 
 // scopes returns where a naming is about what h has acquired.
@@ -152,7 +145,7 @@ func (h *Hold) scopes() (all []scope) {
 	if h.stay != nil {
 		return []scope{{of: h.stay, period: h.period}}
 	}
-	for _, member := range h.owned() {
+	for _, member := range h.members {
 		all = append(all, member.scopes()...)
 	}
 	return all
@@ -164,7 +157,7 @@ func (h *Hold) isZero() bool { return h == nil || h.grant == nil }
 // name is what an error calls the hold.
 func (h *Hold) name() string { return cmp.Or(h.Path(), "a hold") }
 
-// errReleased is the ErrNotOwner of a hold that has ended.
+// errReleased is the ErrNotOwner of a hold that was released.
 var errReleased = fmt.Errorf("%w: the hold was released before", ErrNotOwner)
 
 // Release ends this acquisition, on any goroutine and with any ctx, and no other one of
@@ -253,10 +246,10 @@ func (h *Hold) Until() time.Time {
 	if h.isZero() {
 		return time.Time{}
 	}
-	if kept := h.until.Load(); kept != 0 {
+	if kept := h.untilAtRelease.Load(); kept != 0 {
 		return time.Unix(0, kept)
 	}
-	return h.grant.until()
+	return h.until()
 }
 
 // Context returns a child of parent that is cancelled when the lock is lost, with Err as
@@ -297,11 +290,11 @@ func (h *Hold) forget(d *dependent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last := len(h.dependents) - 1
-	if d.at > last || h.dependents[d.at] != d { // all were let go of
+	if d.index > last || h.dependents[d.index] != d { // all were dropped
 		return
 	}
 	moved := h.dependents[last]
-	h.dependents[d.at], moved.at = moved, d.at
+	h.dependents[d.index], moved.index = moved, d.index
 	h.dependents = slices.Delete(h.dependents, last, last+1)
 }
 
@@ -319,7 +312,7 @@ func (h *Hold) CheckOp() *zk.CheckVersionRequest {
 		Path: serverPath(g.reporter.conn, g.path()), Version: g.node.Version(),
 	}
 	if errors.Is(h.Err(), ErrHoldExpired) ||
-		op.Version >= 0 && (h.hasEnded() || h.Err() != nil) {
+		op.Version >= 0 && (h.isReleased() || h.Err() != nil) {
 		op.Version = noVersion
 	}
 	return op

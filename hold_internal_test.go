@@ -40,11 +40,11 @@ func TestAHoldForgetsAtOnceWhatIsDone(t *testing.T) {
 	t.Parallel()
 	h, all := aLongHold(1000)
 	for _, d := range all[:500] {
-		before, place := slices.Clone(h.dependents), d.at
+		before, place := slices.Clone(h.dependents), d.index
 		h.forget(d)
 		moved := 0
 		for at, now := range h.dependents {
-			require.Equal(t, at, now.at)
+			require.Equal(t, at, now.index)
 			if now != before[at] {
 				moved++
 			}

@@ -63,7 +63,7 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 	if l.awaiting.isHere() {
 		return nil, errObserving
 	}
-	if err := l.lock.awaitSettled(ctx, l.turn); err != nil {
+	if err := l.lock.awaitTurn(ctx, l.turn); err != nil {
 		return nil, err
 	}
 	defer func() { l.turn <- struct{}{} }()

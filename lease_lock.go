@@ -33,7 +33,6 @@ func newLeaseLock(s *InterProcessSemaphoreV2, n int) *leaseLock {
 	return m
 }
 
-// where implements core.
 func (m *leaseLock) where() string {
 	if m == nil {
 		return ""
@@ -41,12 +40,13 @@ func (m *leaseLock) where() string {
 	return m.semaphore.where()
 }
 
-// acquire implements core.
 func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	of, by := m.begin(a.caller)
+	who, by := m.lockFor(&a.caller)
+	of := m.beginLocked(who, by, new(stay))
+	m.unlock(by)
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -57,13 +57,6 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 		return hold
 	})
 	return hold, err
-}
-
-// begin returns the stay of a call that is not granted yet.
-func (m *leaseLock) begin(c caller) (of *stay, by *naming) {
-	who, by := m.lockFor(&c)
-	defer m.unlock(by)
-	return m.beginLocked(who, by, new(stay)), by
 }
 
 // record makes the record of what was acquired, before anybody else has it: of a lease,
@@ -94,7 +87,7 @@ func (m *leaseLock) youngest(c caller) *Hold {
 	defer m.unlock(by)
 	var own, good, last *Hold
 	for _, h := range m.records {
-		if h.hasEnded() {
+		if h.isReleased() {
 			continue
 		}
 		if last = h; h.stay.who == who {

@@ -88,7 +88,7 @@ type leaving struct {
 	parts       []leaving // in the order in which they were acquired
 }
 
-// What the exported methods of these names do, for all locks alike.
+// What follows is the exported methods of these names, of all locks.
 
 func acquireTimeout(
 	ctx context.Context, lock core, timeout time.Duration,
@@ -110,7 +110,7 @@ func releaseYoungest(lock core, c caller) leaving {
 		h := lock.youngest(c)
 		if h == nil {
 			err := errNotHeld
-			if lock.some(func(h *Hold) bool { return !h.hasEnded() }) {
+			if lock.some(func(h *Hold) bool { return !h.isReleased() }) {
 				err = errAnothers
 			}
 			return leaving{path: lock.where(), err: err}
@@ -130,7 +130,7 @@ func holdOf(ctx context.Context, lock core) *Hold {
 
 func isAcquired(lock core) bool {
 	return lock.where() != "" && lock.some(func(h *Hold) bool {
-		return !h.isReleased() && h.err() == nil
+		return !h.isPartReleased() && h.err() == nil
 	})
 }
 

@@ -91,7 +91,7 @@ func (h *Hold) multi(ops []any) ([]zk.MultiResponse, error) {
 	switch {
 	case h.isZero():
 		return nil, errZeroHold
-	case h.isReleased():
+	case h.isPartReleased():
 		return nil, cmp.Or(h.Err(), errReleased)
 	}
 	grants := h.each()

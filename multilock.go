@@ -124,7 +124,6 @@ func (m *InterProcessMultiLock) AcquireTimeout(
 	return acquireTimeout(ctx, m.inner(), timeout)
 }
 
-// acquire implements core.
 func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
@@ -174,8 +173,9 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 // end (ended), it gives back those that it got, also where an observer, or the ctx,
 // panics or ends the goroutine.
 func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, err error) {
+	kept := false
 	defer func() {
-		if ended != nil || len(members) < len(m.locks) {
+		if !kept {
 			*a.given = append(*a.given, endAll(members))
 		}
 	}()
@@ -192,13 +192,15 @@ func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, er
 		}
 		members = append(members, member)
 	}
-	return members, endedOf(members), nil
+	ended = endedOf(members)
+	kept = ended == nil
+	return members, ended, nil
 }
 
 // endedOf returns a hold that was released or lost; nil: none was.
 func endedOf(holds []*Hold) *Hold {
 	at := slices.IndexFunc(holds, func(h *Hold) bool {
-		return h.isReleased() || h.isUnreliable()
+		return h.isPartReleased() || h.isUnreliable()
 	})
 	if at < 0 {
 		return nil

@@ -9,14 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// Who owns a lock, in one paragraph. The owner of a call is the identity that its ctx
-// names for this lock, or else the calling goroutine. WithOwner names one for all locks,
-// forever. Do and Hold.Context name the hold's owner, for what was acquired: both sides
-// of a read/write lock, all members of a multi lock. That lasts while the owner holds,
-// without a break, what the hold or a later call with this ctx acquired. If the owner
-// comes back later, the ctx does not name it. Each acquisition makes a record, a Hold,
-// which owns what it acquired and nothing else, and is its handle. A lock is released
-// when the last record of its owner ends. A multi lock's record owns its members'.
+// The owner of a call is the identity that its ctx names for this lock (a naming), or else
+// the calling goroutine. Each acquisition makes a record, a Hold, which owns what it has
+// acquired and nothing else, and is its handle. A lock is released when the last record
+// of its owner is. A multi lock's record owns its members'.
 
 // An owner is comparable: an identity, or else a goroutine. Both count from 1.
 type owner struct{ identity, goroutine uint64 }
@@ -87,7 +83,7 @@ func (b *book) backward(yield func(h *Hold) bool) {
 // that was released is in its list for as long as what depends on it is ending.
 func latest(all []*Hold) int {
 	at := len(all) - 1
-	for at >= 0 && all[at].hasEnded() {
+	for at >= 0 && all[at].isReleased() {
 		at--
 	}
 	return at
@@ -167,8 +163,10 @@ func take(all *[]*Hold, h *Hold) bool {
 
 type ownerKey struct{}
 
-// A naming is what a ctx carries: it names an owner, at the locks of some books as long
-// as that holds something there (Do, Hold.Context), or at every lock forever (WithOwner).
+// A naming is what a ctx carries: it names an owner, at every lock forever (WithOwner), or
+// for what a hold has acquired (Do, Hold.Context): both sides of a read/write lock, all
+// members of a multi lock. That lasts while the owner holds, without a break, something
+// that the hold or a later call with this ctx acquired.
 type naming struct {
 	who   owner
 	outer *naming // what counts where this one does not; nil: none
@@ -244,7 +242,8 @@ func WithOwner(ctx context.Context) context.Context {
 func withOwners(ctx context.Context, scopes ...scope) context.Context {
 	outer, _ := ctx.Value(ownerKey{}).(*naming)
 	all := outer
-	for _, s := range scopes {
+	for i := range scopes {
+		s := &scopes[i]
 		who := s.of.who
 		if outer != nil && outer.at == nil && outer.who == who {
 			continue // ctx names it forever
@@ -257,7 +256,7 @@ func withOwners(ctx context.Context, scopes ...scope) context.Context {
 			n = &naming{who: who, outer: all, at: map[*book]*scope{}}
 			all = n
 		}
-		n.at[s.of.book] = &s
+		n.at[s.of.book] = s
 	}
 	if all == outer {
 		return ctx
@@ -301,7 +300,6 @@ func (b *book) lockFor(c *caller) (who owner, by *naming) {
 	return c.self, nil
 }
 
-// unlock is called with what lockFor has returned.
 func (b *book) unlock(by *naming) {
 	if by != nil {
 		by.mu.Unlock()
@@ -322,7 +320,7 @@ func (c *caller) owns(h *Hold) bool {
 	if h.stay != nil {
 		return c.at(h.book) == h.stay.who
 	}
-	return !slices.ContainsFunc(h.owned(), func(member *Hold) bool {
+	return !slices.ContainsFunc(h.members, func(member *Hold) bool {
 		return !c.owns(member)
 	})
 }

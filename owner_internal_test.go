@@ -39,7 +39,7 @@ func TestACtxOfAReleasedHoldNamesNobody(t *testing.T) {
 	lock := newLeaseLock(nil, 1)
 	calls := caller{self: aNewOwner()}
 	first := lock.acquired(calls)
-	of, by := lock.begin(calls) // another call of the owner's is under way
+	of, by := lock.begins(calls) // another call of the owner's is under way
 	lock.releaseLocked(first.stay)
 	lock.recordLocked(of, by)
 
@@ -49,9 +49,16 @@ func TestACtxOfAReleasedHoldNamesNobody(t *testing.T) {
 	require.Equal(t, ctx.self, ctx.at(&lock.book))
 }
 
+// begins returns the stay of a call, as acquire does.
+func (m *leaseLock) begins(c caller) (of *stay, by *naming) {
+	who, by := m.lockFor(&c)
+	defer m.unlock(by)
+	return m.beginLocked(who, by, new(stay)), by
+}
+
 // acquired is the record of a call that acquired it.
 func (m *leaseLock) acquired(c caller) *Hold {
-	return m.recordLocked(m.begin(c))
+	return m.recordLocked(m.begins(c))
 }
 
 func (m *leaseLock) recordLocked(of *stay, by *naming) *Hold {
@@ -64,7 +71,7 @@ func (m *leaseLock) recordLocked(of *stay, by *naming) *Hold {
 // manyRecords returns a multi lock with n records, and who has acquired them.
 func manyRecords(n int) (*multiLock, caller) {
 	member, calls := newLeaseLock(nil, 1), caller{self: aNewOwner()}
-	of, _ := member.begin(calls)
+	of, _ := member.begins(calls)
 	m := new(multiLock)
 	for range n {
 		m.record([]*Hold{{

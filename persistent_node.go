@@ -176,8 +176,8 @@ func (n *PersistentNode) close(ctx context.Context) error {
 	hold := n.hold
 	n.mu.Unlock()
 	if hold != nil { // without the mutex: that asks ctxs of the user's
-		hold.markEnded() // as Hold.end does; but the Keeper deletes the znode
-		callOrUndo(hold.endContexts, func() { n.keeper.Stop() })
+		hold.markReleased() // as Hold.end does; but the Keeper deletes the znode
+		callOrElse(hold.endDependents, func() { n.keeper.Stop() })
 	}
 	within, cancel := forRelease(ctx)
 	defer cancel()

@@ -127,7 +127,7 @@ func (r *reentrant) acquireBare(a acquisition) (*Hold, error) {
 }
 
 // claim re-enters the owner's grant, or returns why that was lost. If there is none, it
-// returns a new ownership, which the caller must settle. While another goroutine of the
+// returns a new ownership, which enter settles. While another goroutine of the
 // owner's is acquiring, it waits for that first.
 func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership, error) {
 	for {
@@ -140,7 +140,7 @@ func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership
 		case o.observing.isHere():
 			return nil, nil, errObserving
 		}
-		if err := r.awaitSettled(ctx, settled); err != nil {
+		if err := r.awaitTurn(ctx, settled); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -149,12 +149,11 @@ func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership
 var errObserving = errors.New("the owner is queueing for it, and its observer, which " +
 	"acquires it as the same owner, would wait for itself")
 
-// awaitSettled waits for another goroutine of the owner's, which is acquiring, until it
-// closes settled. A LeaderLatch waits for its turn here, too: its channel is not closed,
-// but has one token, and to receive that is to have the turn.
-func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) error {
+// awaitTurn waits for another goroutine of the owner's, which is acquiring. When that has
+// ended, turn is closed; a LeaderLatch's has one token, for one to go on.
+func (r *reentrant) awaitTurn(ctx context.Context, turn <-chan struct{}) error {
 	select {
-	case <-settled:
+	case <-turn:
 		return nil
 	default:
 	}
@@ -162,7 +161,7 @@ func (r *reentrant) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 	defer use.Release()
 	defer wait.AskBeforeEnd(ctx, use)()
 	select {
-	case <-settled:
+	case <-turn:
 		return nil
 	case <-ctx.Done():
 		return wait.Explain(use, outcome.Cancelled(ctx), elsewhere, asked)
@@ -225,20 +224,22 @@ func (o *ownership) Queued(node string, ahead int) {
 func (r *reentrant) enter(
 	ctx context.Context, o *ownership, a acquisition,
 ) (hold *Hold, err error) {
-	var on backing // nil: there is an error, or a panic
-	defer func() { hold = r.settle(o, on) }()
-	call := a.ctx
-	if o.stay.who == a.self && a.self.identity != 0 && r.reporter.observer != nil {
-		// The caller's ctx names nobody: the owner is new. The observer's ctx names it:
-		// if the observer acquires the lock, it does so as that owner.
-		call = withOwners(call, scope{of: o.stay, calls: 1}) // this one
-		o.by = callerOf(call).naming
-	}
-	o.teller = newTeller(call, r.reporter)
-	on, err = r.obtain(ctx, o.stay.who, seqnode.Request{
-		SingleAttempt: a.single, WatchSelf: r.revocable, Listener: o,
-	})
-	return nil, err
+	callOrElse(func() {
+		call := a.ctx
+		if o.stay.who == a.self && a.self.identity != 0 && r.reporter.observer != nil {
+			// The caller's ctx names nobody: the owner is new. The observer's ctx names
+			// it: if the observer acquires the lock, it does so as that owner.
+			call = withOwners(call, scope{of: o.stay, calls: 1}) // this one
+			o.by = callerOf(call).naming
+		}
+		o.teller = newTeller(call, r.reporter)
+		var on backing
+		on, err = r.obtain(ctx, o.stay.who, seqnode.Request{
+			SingleAttempt: a.single, WatchSelf: r.revocable, Listener: o,
+		})
+		hold = r.settle(o, on)
+	}, func() { r.settle(o, nil) })
+	return hold, err
 }
 
 // obtain gets an owner what a hold rests on: by a new entry in the queue as a rule.
@@ -334,10 +335,7 @@ func (r *reentrant) heldBy(who owner) (g *grant, observing bool) {
 
 // What follows is the exported types' methods of these names.
 
-func (r *reentrant) IsOwned(ctx context.Context) bool {
-	h := holdOf(ctx, r)
-	return h != nil && h.err() == nil
-}
+func (r *reentrant) IsOwned(ctx context.Context) bool { return r.LockPath(ctx) != "" }
 
 func (r *reentrant) LockPath(ctx context.Context) string {
 	if h := holdOf(ctx, r); h != nil && h.err() == nil {
