@@ -63,7 +63,7 @@ func (e *election) elect(ctx context.Context) (*Hold, error) {
 var errTerm = fmt.Errorf("%w: a term belongs to its election; to end it, return from "+
 	"lead, or call LeaderLatch.Close", ErrNotOwner)
 
-// stepDown begins to end a term. The errors of that are a release's: ErrLockLost says that
+// stepDown begins to end a term. Its errors are those of a release: ErrLockLost says that
 // the term had ended before, and ErrNotOwner that there was none.
 func (e *election) stepDown() leaving {
 	l := releaseYoungest(e.lock, e.as())

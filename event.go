@@ -164,8 +164,8 @@ func (t *teller) acquired(undo func(), grants ...*grant) {
 }
 
 // callOrElse calls f, which calls code of the user's, such as an observer. If that panics
-// or ends the goroutine, so that the caller never returns, otherwise leaves nothing behind
-// that nobody would know of.
+// or ends the goroutine, so that the caller never returns, otherwise is called, to leave
+// nothing behind that nobody would know of.
 func callOrElse(f, otherwise func()) {
 	returned := false
 	defer func() {

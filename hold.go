@@ -47,8 +47,8 @@ type dependent struct {
 	index      int         // in dependents, while it is there; guarded as they are
 }
 
-// end releases h, if that was not done before (ok): it begins to release what no other hold
-// shares. It touches nothing else.
+// end releases h, if that was not done before (ok): it begins to release what no other
+// hold shares. It touches nothing else.
 func (h *Hold) end() (_ leaving, ok bool) {
 	if !h.markReleased() {
 		return leaving{path: h.lastLeaf().reporter.path, err: errReleased}, false
@@ -111,8 +111,8 @@ func (h *Hold) endDependent(d *dependent) {
 	d.end()
 }
 
-// endDependents ends the ctxs of Context, and those of a multi lock's hold that owns h: it
-// is not held any more without a member. On its return all have ended, even if another
+// endDependents ends the ctxs of Context, and those of a multi lock's hold that owns h:
+// it is not held any more without a member. On its return all have ended, even if another
 // caller is at it: that may wait for a parent, which is asked. Where one panics, the
 // others end all the same. The mutex is not held: a parent may use the hold.
 func (h *Hold) endDependents() {

@@ -130,8 +130,8 @@ var errStillLeaving = errors.New(
 	"close not confirmed: an Await, delayed by its observer, is leaving the queue",
 )
 
-// leave begins to end the candidacy, and gives the caller's turn back: nobody's turn is to
-// last for as long as the answer takes.
+// leave begins to end the candidacy, and gives the caller's turn back: it is not to last
+// for as long as the answer takes.
 func (l *LeaderLatch) leave() leaving {
 	defer func() { l.turn <- struct{}{} }()
 	return l.stepDown()

@@ -10,10 +10,10 @@ import (
 type leaseLock struct {
 	semaphore *InterProcessSemaphoreV2
 	n         int
-	alone     bool // there is no room for two grants at a time
+	exclusive bool // there is no room for two grants at a time
 
-	book          // whose records are in the order of their grants
-	granted int64 // the greatest token so far: what has a lower one was granted again
+	book         // whose records are in the order of their grants
+	newest int64 // the greatest token so far: what has a lower one was granted again
 }
 
 // AsLock returns n leases of the semaphore as a lock, for Do, Acquire and multi locks.
@@ -29,7 +29,7 @@ func (s *InterProcessSemaphoreV2) AsLock(n int) InterProcessLock {
 
 func newLeaseLock(s *InterProcessSemaphoreV2, n int) *leaseLock {
 	m := &leaseLock{semaphore: s, n: n, book: book{stays: map[owner]*stay{}}}
-	m.alone = s != nil && s.most > 0 && n > s.most-n
+	m.exclusive = s != nil && s.fixedMax > 0 && n > s.fixedMax-n
 	return m
 }
 
@@ -74,7 +74,7 @@ func (m *leaseLock) record(of *stay, leases []*Hold) *Hold {
 		return cmp.Compare(a.token, b.token)
 	})
 	m.records = slices.Insert(m.records, at, h)
-	m.granted = max(m.granted, h.token)
+	m.newest = max(m.newest, h.token)
 	return h
 }
 
@@ -93,11 +93,11 @@ func (m *leaseLock) youngest(c caller) *Hold {
 		if last = h; h.stay.who == who {
 			own = h
 		}
-		if h.err() == nil && (!m.alone || h.token == m.granted) {
+		if h.err() == nil && (!m.exclusive || h.token == m.newest) {
 			good = h
 		}
 	}
-	if last != nil && last.token != m.granted {
+	if last != nil && last.token != m.newest {
 		last = nil
 	}
 	return cmp.Or(own, good, last)

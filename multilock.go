@@ -153,8 +153,8 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 			return nil, err
 		}
 		// While the caller waited for one member, another one was lost, and somebody else
-		// may have it by now: so this starts over. If one was released, awaitGiven returns
-		// that.
+		// may have it by now: so this starts over. If one was released, awaitGiven
+		// returns that.
 		if err := a.awaitGiven(nil); err != nil {
 			return nil, err
 		}
@@ -230,8 +230,9 @@ func (a acquisition) awaitGiven(err error) error {
 	return errors.Join(err, notGivenBack{errors.Join(errs...)})
 }
 
-var errGivingBack = errors.New("not all members were acquired; no time to wait for those " +
-	"that were")
+var errGivingBack = errors.New(
+	"not all members were acquired; there is no time to wait for those that were",
+)
 
 // notGivenBack is why members were not given back as they should, which AcquireTimeout
 // does not hide behind a wait that was ended by its limit.

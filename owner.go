@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// The owner of a call is the identity that its ctx names for this lock (a naming), or else
-// the calling goroutine. Each acquisition makes a record, a Hold, which owns what it has
-// acquired and nothing else, and is its handle. A lock is released when the last record
-// of its owner is. A multi lock's record owns its members'.
+// The owner of a call is the identity that its ctx names for this lock (a naming), or
+// else the calling goroutine. Each acquisition makes a record, a Hold, which owns what it
+// has acquired and nothing else, and is its handle. A lock is released when the last
+// record of its owner is. A multi lock's record owns its members'.
 
 // An owner is comparable: an identity, or else a goroutine. Both count from 1.
 type owner struct{ identity, goroutine uint64 }
@@ -163,10 +163,10 @@ func take(all *[]*Hold, h *Hold) bool {
 
 type ownerKey struct{}
 
-// A naming is what a ctx carries: it names an owner, at every lock forever (WithOwner), or
-// for what a hold has acquired (Do, Hold.Context): both sides of a read/write lock, all
-// members of a multi lock. That lasts while the owner holds, without a break, something
-// that the hold or a later call with this ctx acquired.
+// A naming is what a ctx carries: it names an owner, at every lock forever (WithOwner),
+// or for what a hold has acquired (Do, Hold.Context): both sides of a read/write lock,
+// all members of a multi lock. That lasts while the owner holds, without a break,
+// something that the hold or a later call with this ctx acquired.
 type naming struct {
 	who   owner
 	outer *naming // what counts where this one does not; nil: none
@@ -237,8 +237,8 @@ func WithOwner(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &naming{who: aNewOwner()})
 }
 
-// withOwners returns a ctx that names the owners of the scopes, before all that ctx names:
-// each in all of them that are its own, as long as it holds something in one.
+// withOwners returns a ctx that names the owners of the scopes, before all that ctx
+// names: each in all of them that are its own, as long as it holds something in one.
 func withOwners(ctx context.Context, scopes ...scope) context.Context {
 	outer, _ := ctx.Value(ownerKey{}).(*naming)
 	all := outer

@@ -33,7 +33,7 @@ type InterProcessSemaphoreV2 struct {
 	path     string
 	config   zkconn.Config
 	reporter *reporter
-	most     int // the maximum; 0 if it is shared
+	fixedMax int // 0: the maximum is shared
 	// maximum returns it in both cases: fixedMaximum or sharedMaximum. A single attempt
 	// does not wait for one that is missing.
 	maximum func(single bool) leases.Maximum
@@ -53,7 +53,7 @@ func NewInterProcessSemaphoreV2(
 	if maxLeases < 1 {
 		return nil, wrap(op, path, fmt.Errorf("maxLeases: %d is less than 1", maxLeases))
 	}
-	s.most, s.maximum = maxLeases, fixedMaximum(maxLeases)
+	s.fixedMax, s.maximum = maxLeases, fixedMaximum(maxLeases)
 	return s, nil
 }
 
@@ -168,8 +168,8 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 	case n > leasesAtOnce:
 		return nil, fmt.Errorf("n: %d exceeds %d, the most leases in one call", n,
 			leasesAtOnce)
-	case s.most > 0 && n > s.most:
-		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.most)
+	case s.fixedMax > 0 && n > s.fixedMax:
+		return nil, fmt.Errorf("n: %d exceeds the maximum of %d leases", n, s.fixedMax)
 	}
 	t := newTeller(call, s.reporter)
 	nodes, err := s.enter(ctx, n, b.single, &t)
@@ -222,7 +222,7 @@ func (s *InterProcessSemaphoreV2) enter(
 	for {
 		// While a shared maximum is below n, several leases wait here, without a znode.
 		// One lease waits among the others, even while the maximum is 0.
-		if s.most == 0 && n > 1 {
+		if s.fixedMax == 0 && n > 1 {
 			if err := s.maximum(single).Await(ctx, use, n, single); err != nil {
 				return nil, err
 			}
@@ -252,7 +252,7 @@ func (s *InterProcessSemaphoreV2) enter(
 func (s *InterProcessSemaphoreV2) enterLeases(
 	ctx context.Context, use *zkconn.Conn, gate *znode.Node, n int, single bool,
 ) ([]*znode.Node, error) {
-	if s.most == 1 {
+	if s.fixedMax == 1 {
 		node, err := s.leases.EnterThrough(
 			ctx, use, gate, seqnode.Request{SingleAttempt: single})
 		return []*znode.Node{node}, err

@@ -67,9 +67,10 @@ type state struct {
 	paused  bool               // others have deleted the znode too often for another now
 
 	data      []byte
-	set       int   // how often data were set
-	has, done int   // which of them a znode has, and which was tried last
-	rejection error // why has is less than done
+	latest    int   // the number of data: how often they were set
+	written   int   // of those that a znode has
+	tried     int   // of those that were tried last
+	rejection error // why written is less than tried
 
 	removal *calls.Pending[struct{}] // of what may be left, once ended is closed
 	// waits for the delete of the one that was held; nil: there was none
@@ -165,7 +166,7 @@ func (k *Keeper) keepOne(ctx context.Context) error {
 		k.owner.Held(n)
 		k.change(func(s *state) {
 			s.node, s.taken, s.err = n, nil, nil
-			s.has, s.done = k.applied, k.applied
+			s.written, s.tried = k.applied, k.applied
 		})
 		k.setData(ctx, n)
 	}
@@ -197,9 +198,9 @@ func (k *Keeper) afterLoss(ctx context.Context, n *znode.Node) error {
 func (k *Keeper) setData(ctx context.Context, n *znode.Node) {
 	for ctx.Err() == nil && !n.HasEnded() {
 		k.mu.Lock()
-		data, set, done, changed := k.data, k.set, k.done, k.changed
+		data, latest, tried, changed := k.data, k.latest, k.tried, k.changed
 		k.mu.Unlock()
-		if set == done {
+		if tried == latest {
 			select {
 			case <-changed:
 			case <-n.Ended().Done():
@@ -210,11 +211,11 @@ func (k *Keeper) setData(ctx context.Context, n *znode.Node) {
 		err := n.Set(ctx, data)
 		switch {
 		case err == nil:
-			k.change(func(s *state) { s.has, s.done = set, set })
+			k.change(func(s *state) { s.written, s.tried = latest, latest })
 		case outcome.Final(err) && !n.HasEnded():
 			k.spec.Log.Error("zookeeper registration: cannot set data",
 				"node", k.path, "error", err)
-			k.change(func(s *state) { s.done, s.rejection = set, err })
+			k.change(func(s *state) { s.tried, s.rejection = latest, err })
 		}
 	}
 }
@@ -223,7 +224,7 @@ func (k *Keeper) setData(ctx context.Context, n *znode.Node) {
 func (k *Keeper) wanted() (data []byte, number int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.data, k.set
+	return k.data, k.latest
 }
 
 // isTaken takes note of who has the name.
@@ -320,16 +321,16 @@ func (e *existsError) Unwrap() []error { return []error{e.error, zk.ErrNodeExist
 func (k *Keeper) SetData(ctx context.Context, data []byte) error {
 	var number int
 	k.change(func(s *state) {
-		s.set++
-		s.data, number = slices.Clone(data), s.set
+		s.latest++
+		s.data, number = slices.Clone(data), s.latest
 	})
 	return k.await(ctx, func(s *state) (bool, error) {
 		switch {
-		case s.has >= number:
+		case s.written >= number:
 			return true, nil
 		case s.stop == nil:
 			return true, s.err
-		case s.done >= number:
+		case s.tried >= number:
 			return true, s.rejection
 		}
 		return false, nil

@@ -323,16 +323,16 @@ type Notice struct {
 	Cause error
 }
 
-// Ended returns the notices of those whose session has ended, or whose connection was
-// closed. They come before those of Suspended: no contact can save them.
-func (l *Ledger) Ended() []Notice {
+// EndedNotices returns those of those whose session has ended, or whose connection was
+// closed. They come before the suspended ones: no contact can save them.
+func (l *Ledger) EndedNotices() []Notice {
 	return l.notices(func(_ *tracked, cause error) bool {
 		return !errors.Is(cause, outcome.ErrOutOfTouch)
 	})
 }
 
-// Suspended returns the notices of those that are held, and cannot be relied on any more.
-func (l *Ledger) Suspended() []Notice {
+// SuspendedNotices returns those of what is held and cannot be relied on any more.
+func (l *Ledger) SuspendedNotices() []Notice {
 	return l.notices(func(t *tracked, cause error) bool {
 		return t.held && errors.Is(cause, outcome.ErrOutOfTouch)
 	})

@@ -61,21 +61,21 @@ func TestALossIsNoticedAtItsTime(t *testing.T) {
 		next, ok := l.Next(1, l.Now())
 		require.True(t, ok)
 		require.Equal(t, until, next)
-		require.Empty(t, l.Suspended())
+		require.Empty(t, l.SuspendedNotices())
 		require.NoError(t, l.Judge("/early"))
 		time.Sleep(next.Sub(l.Now()))
-		require.Equal(t, []any{early}, told(l.Suspended()))
+		require.Equal(t, []any{early}, told(l.SuspendedNotices()))
 		require.ErrorIs(t, l.Judge("/early"), outcome.ErrOutOfTouch)
 		require.NoError(t, l.Judge("/held"), "its margin is its own")
 		next, ok = l.Next(1, l.Now())
 		require.True(t, ok)
 		require.Equal(t, until.Add(margin), next)
 		time.Sleep(next.Sub(l.Now()))
-		require.ElementsMatch(t, []any{early, held}, told(l.Suspended()))
+		require.ElementsMatch(t, []any{early, held}, told(l.SuspendedNotices()))
 		l.Untrack("/early", l.Ephemeral("/early"))
-		require.Equal(t, []any{held}, told(l.Suspended()))
+		require.Equal(t, []any{held}, told(l.SuspendedNotices()))
 		contact(l)
-		require.Empty(t, l.Suspended(), "a contact saves it")
+		require.Empty(t, l.SuspendedNotices(), "a contact saves it")
 	})
 }
 
@@ -88,8 +88,8 @@ func TestAWaiterWithoutProofCostsNoAllocations(t *testing.T) {
 		l.Track("/waits", 1, &znode{"waits"})
 		time.Sleep(timeout)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
-			l.Ended()
-			l.Suspended()
+			l.EndedNotices()
+			l.SuspendedNotices()
 		}))
 	})
 }
@@ -99,11 +99,11 @@ func TestTheEndOfASessionAndOfAConnection(t *testing.T) {
 	a, b := &znode{"a"}, &znode{"b"}
 	l.Track("/a", 1, a)
 	l.Track("/b", 2, b)
-	require.Equal(t, []any{b}, told(l.Ended()))
+	require.Equal(t, []any{b}, told(l.EndedNotices()))
 	*session = 2
-	require.Equal(t, []any{a}, told(l.Ended()))
+	require.Equal(t, []any{a}, told(l.EndedNotices()))
 	l.Close()
-	require.ElementsMatch(t, []any{a, b}, told(l.Ended()))
+	require.ElementsMatch(t, []any{a, b}, told(l.EndedNotices()))
 	_, err := l.Hold("/b", 0)
 	require.ErrorIs(t, err, outcome.ErrClosed)
 	_, err = l.Hold("/c", 0)
@@ -140,8 +140,9 @@ func TestALossSaysWhatItsMarginWas(t *testing.T) {
 		_, err := l.Hold("/a", time.Second)
 		require.NoError(t, err)
 		time.Sleep(timeout)
-		require.Len(t, l.Suspended(), 1)
-		require.ErrorContains(t, l.Suspended()[0].Cause, "no response for 10s; the last "+
+		require.Len(t, l.SuspendedNotices(), 1)
+		suspended := l.SuspendedNotices()
+		require.ErrorContains(t, suspended[0].Cause, "no response for 10s; the last "+
 			"request that its leader confirmed is 12.8s old, and the session may end at "+
 			"10s, of which the loss margin is 1s")
 	})

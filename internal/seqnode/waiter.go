@@ -257,9 +257,9 @@ func (w *waiter) ask(ctx context.Context, d order.Decision) error {
 }
 
 // list lists the queue, which also shows what became of the one beyond.
-func (w *waiter) list(ctx context.Context, sync bool) error {
+func (w *waiter) list(ctx context.Context, mayLag bool) error {
 	w.beyondGone = false
-	l, err := w.cohort.list(ctx, w.Member, sync)
+	l, err := w.cohort.list(ctx, w.Member, mayLag)
 	if err == nil {
 		w.saw(l)
 	}

@@ -395,8 +395,8 @@ func (c *Conn) After(d time.Duration, f func()) (stop func()) {
 // have seen a session, or an outage, that has ended since. Ephemerals whose session has
 // ended come first: no contact can save them.
 func (c *Conn) tellLosses() {
-	c.tell((*reliance.Ledger).Ended)
-	c.tell((*reliance.Ledger).Suspended)
+	c.tell((*reliance.Ledger).EndedNotices)
+	c.tell((*reliance.Ledger).SuspendedNotices)
 }
 
 // tell gives the notices that the ledger has.
