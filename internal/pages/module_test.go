@@ -3,6 +3,7 @@ package pages_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
@@ -32,15 +33,16 @@ type module struct {
 	stdin   io.Reader // of what run runs next; nil: nothing
 }
 
-func newModule(t *testing.T) *module {
+// newModule writes the module in dir. What is there already stays, if it is the same.
+func newModule(t *testing.T, dir string) *module {
 	t.Helper()
-	m := &module{dir: t.TempDir()}
+	m := &module{dir: dir}
 	var imports, runs strings.Builder
 	for _, b := range blocks(t) {
 		if b.isFile() || b.harness == container && os.Getenv("MUST") == "" {
 			continue
 		}
-		s := newSource(t, fmt.Sprintf("b%02d", len(m.sources)), b)
+		s := newSource(t, packageOf(len(m.sources)), b)
 		m.sources = append(m.sources, s)
 		m.write(t, filepath.Join(s.pkg, s.pkg+".go"), s.code)
 		if !s.isProgram() {
@@ -48,11 +50,24 @@ func newModule(t *testing.T) *module {
 			fmt.Fprintf(&runs, "\tt.Run(%q, %s.Run)\n", s.where(), s.pkg)
 		}
 	}
+	m.removeFrom(t, len(m.sources))
 	m.write(t, "run_test.go", fmt.Sprintf(
 		"package blocks\n\nimport (\n\t\"testing\"\n\n%s)\n\n"+
 			"func TestBlocks(t *testing.T) {\n%s}\n", &imports, &runs))
 	m.writeGoMod(t)
 	return m
+}
+
+// keptDir is where the blocks were in the last run, too. The go command's cache knows a
+// package by its directory: in a new one it would compile and vet all of them again.
+func keptDir(t *testing.T) string {
+	t.Helper()
+	library, err := filepath.Abs(root)
+	require.NoError(t, err)
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	sum := sha256.Sum256([]byte(library))
+	return filepath.Join(cache, "recipes-pages", fmt.Sprintf("%x", sum[:8]))
 }
 
 // writeGoMod has the module need what the library needs, with MUST what the containers of
@@ -91,9 +106,27 @@ var (
 	requirements = regexp.MustCompile(`(?m)^require (?:\((?s:.*?)^\)|[^(\n]+)\n`)
 )
 
+// packageOf is the package of the block with that index.
+func packageOf(i int) string { return fmt.Sprintf("b%02d", i) }
+
+// removeFrom removes the blocks of an earlier run, when the pages had more.
+func (m *module) removeFrom(t *testing.T, i int) {
+	t.Helper()
+	for ; ; i++ {
+		dir := filepath.Join(m.dir, packageOf(i))
+		if _, err := os.Stat(dir); err != nil {
+			return
+		}
+		require.NoError(t, os.RemoveAll(dir))
+	}
+}
+
 func (m *module) write(t *testing.T, name, text string) {
 	t.Helper()
 	name = filepath.Join(m.dir, name)
+	if old, err := os.ReadFile(name); err == nil && string(old) == text {
+		return // another run may be reading it
+	}
 	require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
 	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 }

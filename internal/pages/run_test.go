@@ -23,11 +23,11 @@ const container = "container"
 // at what they reached.
 func TestEveryBlockRuns(t *testing.T) {
 	t.Parallel()
-	m := newModule(t)
-	profile := filepath.Join(m.dir, "profile")
+	m := newModule(t, keptDir(t))
+	profile := filepath.Join(t.TempDir(), "profile")
 	_, out, err := m.run(t, "vet", "./...")
 	require.NoError(t, err, out)
-	_, out, err = m.run(t, "test", "-v", "-vet=off", "-timeout=3m",
+	_, out, err = m.run(t, "test", "-count=1", "-v", "-vet=off", "-timeout=3m",
 		"-coverpkg=./...", "-coverprofile="+profile, ".")
 	require.NoError(t, err, out)
 	ran := reached(t, profile)
@@ -49,7 +49,7 @@ func TestEveryBlockRuns(t *testing.T) {
 func TestEveryProgramRuns(t *testing.T) {
 	t.Parallel()
 	const server = "127.0.0.1:2181"
-	m := newModule(t)
+	m := newModule(t, t.TempDir())
 	for _, s := range m.sources {
 		if !s.isProgram() {
 			continue
