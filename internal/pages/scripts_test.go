@@ -35,6 +35,15 @@ func stub(t *testing.T, name, script string) string {
 	return file
 }
 
+// onPath is a PATH with stubs ahead of all else.
+func onPath(stubs ...string) string {
+	path := "PATH="
+	for _, file := range stubs {
+		path += filepath.Dir(file) + ":"
+	}
+	return path + os.Getenv("PATH")
+}
+
 // The check for known vulnerabilities could not fail: "go run" exits with 1 whatever the
 // tool exits with, and only one module was looked at.
 func TestTheCheckForVulnerabilitiesCanFail(t *testing.T) {
@@ -76,8 +85,8 @@ func TestEachFuzzTargetIsRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Dir(stub(t, "go", c.tool)) + ":" + os.Getenv("PATH")
-			out, ok := bash(t, "scripts/fuzz.sh", "FUZZ_TIME=3s", "PATH="+path)
+			out, ok := bash(t, "scripts/fuzz.sh", "FUZZ_TIME=3s",
+				onPath(stub(t, "go", c.tool)))
 			require.Equal(t, c.ok, ok, out)
 			if !ok {
 				return
@@ -110,10 +119,21 @@ func fuzzTargets(t *testing.T, below string) map[string]string {
 	return found
 }
 
+// compiler stands in for the one that makes the checker of a model, which says that.
+func compiler(t *testing.T, pan string) string {
+	t.Helper()
+	return stub(t, "gcc", `printf '#!/bin/sh\necho "`+pan+`"\n' >pan; chmod +x pan`)
+}
+
 // A checker of models that has found nothing where it must, or something where it must
 // not, or has given up, fails the script.
 func TestTheCheckOfTheModelsCanFail(t *testing.T) {
 	t.Parallel()
+	spin := stub(t, "spin", "exit 0")
+	// Stands in for the go command, which records the traces: many, two at a time.
+	records := stub(t, "go", `: >"$TRACES_PML/accepted_a-notification.pml"
+for i in 1 2 3 4; do : >"$TRACES_PML/rejected_left-behind-$i.pml"; done`)
+	twoProcessors := stub(t, "nproc", "echo 2")
 	for name, c := range map[string]struct {
 		pan, check string
 		ok         bool
@@ -136,26 +156,36 @@ func TestTheCheckOfTheModelsCanFail(t *testing.T) {
 			"1 checks",
 		},
 		"a broken trace": {
-			"pan:1: assertion violated (seen!=9)", "rejected left-behind", false,
+			"pan:1: assertion violated (seen!=9)", "rejected left-behind-1", false,
 			"1 of 1 checks",
 		},
 		"a trace that the model cannot tell": {
 			"pan: errors: 0", "accepted a-notification", false, "1 of 1 checks",
 		},
-		"one of many wrong": {"pan: errors: 0", "--quick", false, "came out otherwise"},
+		"the first of many wrong": {"pan: errors: 0", "--traces", false, "1 of 5 checks"},
+		"all but the first wrong": {
+			"pan:1: assertion violated (seen!=9)", "--traces", false, "4 of 5 checks",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spin := filepath.Dir(stub(t, "spin", "exit 0"))
-			gcc := filepath.Dir(stub(t, "gcc",
-				`printf '#!/bin/sh\necho "`+c.pan+`"\n' >pan; chmod +x pan`))
 			out, ok := bash(t, "scripts/model.sh "+c.check,
-				"PATH="+spin+":"+gcc+":"+os.Getenv("PATH"),
-				"CC=cc") // what the go command may compile is none of the checker's
+				onPath(spin, compiler(t, c.pan), records, twoProcessors))
 			require.Equal(t, c.ok, ok, out)
 			require.Contains(t, out, c.said)
 		})
 	}
+}
+
+// The script records the traces by the name of a test, and leaves them where it looks.
+func TestTheCheckOfTheModelsRecordsTraces(t *testing.T) {
+	t.Parallel()
+	gcc := compiler(t, "pan:1: assertion violated (seen!=9)")
+	out, ok := bash(t, "scripts/model.sh accepted a-notification",
+		onPath(stub(t, "spin", "exit 0"), gcc),
+		"CC=cc") // what the go command may compile is none of the checker's
+	require.True(t, ok, out)
+	require.Contains(t, out, "1 checks")
 }
 
 // A fault that survives is found by its line's text: mutants.txt has no numbers of lines.
@@ -204,9 +234,9 @@ func TestPackagesAreNotInstalledWithSudoUnasked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sudo := filepath.Dir(stub(t, "sudo", "exit 0"))
+			sudo := stub(t, "sudo", "exit 0")
 			out, ok := bash(t, ". scripts/zookeeper.sh; may_install a package </dev/null",
-				c.env, "PATH="+sudo+":"+os.Getenv("PATH"))
+				c.env, onPath(sudo))
 			require.Equal(t, c.ok, ok, out)
 		})
 	}

@@ -94,6 +94,9 @@ func Shared(tb testing.TB) *Cluster {
 // the exit code.
 func Main(m *testing.M) int {
 	inMain.Store(true)
+	if isEmbedded(os.Getenv("ZOOKEEPER_RUN")) {
+		oneProcessor()
+	}
 	code := m.Run()
 	if err := closeShared(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
