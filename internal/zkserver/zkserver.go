@@ -35,6 +35,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -94,7 +95,8 @@ func Shared(tb testing.TB) *Cluster {
 // the exit code.
 func Main(m *testing.M) int {
 	inMain.Store(true)
-	if isEmbedded(os.Getenv("ZOOKEEPER_RUN")) {
+	flag.Parse()
+	if isEmbedded(os.Getenv("ZOOKEEPER_RUN")) && !benchmarks() {
 		oneProcessor()
 	}
 	code := m.Run()
@@ -108,6 +110,9 @@ func Main(m *testing.M) int {
 	}
 	return code
 }
+
+// benchmarks tells whether the run is one of benchmarks.
+func benchmarks() bool { return flag.Lookup("test.bench").Value.String() != "" }
 
 // Real says that tb, with its subtests, depends on what zktest does not have. Where
 // ZOOKEEPER_RUN, ZOOKEEPER_SERVERS or MUST asks for real servers it gets one, in real
