@@ -60,13 +60,19 @@ formatted() {
 	[ -z "$unformatted" ] || die "gofmt would change: $unformatted"
 }
 
-# checks checks a module.
-checks() { (cd "$1" && go mod tidy -diff && go vet ./... && go run "$lint" run); }
+# compiles checks that a module still goes with the library, and linted that it is as the linters want it.
+compiles() { (cd "$1" && go mod tidy -diff && go vet ./...); }
+linted() { (cd "$1" && go run "$lint" run); }
 
-# module checks a module beside the library's, and tests it if the change touched it: module DIR PATTERN [FLAG OF GO TEST]...
+# go vet has seen all of a module before go test runs, which would vet it again, for the race detector from scratch.
+tests=(test -vet=off -count=1 -timeout 20m)
+
+# module checks a module beside the library's. If the change touched it, it is linted and tested, too:
+# module DIR PATTERN [FLAG OF GO TEST]...
 module() {
-	part "$1, a module of its own: checks" checks "$1"
-	if touched "^$1/|$2"; then part "$1: tests" go -C "$1" test -count=1 -timeout 20m "${@:3}" ./...; fi
+	part "$1, a module of its own: checks" compiles "$1"
+	if touched "^$1/|$2|^\.golangci"; then part "$1: linters" linted "$1"; fi
+	if touched "^$1/|$2"; then part "$1: tests" go -C "$1" "${tests[@]}" "${@:3}" ./...; fi
 }
 
 # No server has its children in order: what forgets to sort them is to fail here. And nothing is skipped that a machine can have.
@@ -80,17 +86,18 @@ kazoo_ensure
 node_ensure
 
 part gofmt formatted
-part "the library: checks" checks .
+part "the library: checks" compiles .
+part "the library: linters" linted .
 if touched '^\.github/'; then
 	part "the workflows" go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 fi
 
 if zk_engine; then
-	part "the smoke set, on containers" env ZOOKEEPER_RUN=container go test -count=1 -run Smoke ./internal/zkserver .
+	part "the smoke set, on containers" env ZOOKEEPER_RUN=container go "${tests[@]}" -run Smoke ./internal/zkserver .
 elif [ -n "${CI:-}" ]; then
 	part "the smoke set, on containers" die "CI runs the smoke set on containers, and no container engine answers."
 else
-	part "the smoke set, on real servers" env ZOOKEEPER_RUN=real go test -count=1 -run Smoke ./internal/zkserver .
+	part "the smoke set, on real servers" env ZOOKEEPER_RUN=real go "${tests[@]}" -run Smoke ./internal/zkserver .
 fi
 
 # Values have no goroutines, and what runs go or other programs has none of the library's: the race detector would only cost time.
@@ -103,12 +110,12 @@ scripts='TestConformance.*|TestStuckInABubble|TestItKnowsWhatInspectSays'
 sweeps="^($times|$sizes|$scripts)\$"
 # shellcheck disable=SC2046 # one argument for each package
 part "go test -race, in virtual time where it can be" \
-	go test "${race[@]}" -count=1 -timeout 20m -skip "$sweeps" $(go list ./... | grep -vE "$plain")
+	go "${tests[@]}" "${race[@]}" -skip "$sweeps" $(go list ./... | grep -vE "$plain")
 part "go test, sweeps of times, sizes and scripts" \
-	go test -count=1 -run "$sweeps" ./internal/behaviour/{hold,lock} ./internal/serve/survey ./zktest
+	go "${tests[@]}" -run "$sweeps" ./internal/behaviour/{hold,lock} ./internal/serve/survey ./zktest
 # shellcheck disable=SC2046
 part "go test, of what has no use for the race detector" \
-	env ORDER_SEEDS=20000 SIM_SEEDS=300 SIM_DEFECTS=1 go test -count=1 -timeout 20m $(go list ./... | grep -E "$plain")
+	env ORDER_SEEDS=20000 SIM_SEEDS=300 SIM_DEFECTS=1 go "${tests[@]}" $(go list ./... | grep -E "$plain")
 
 if touched '^(go\.mod|scripts/builds\.sh|.*_(darwin|linux|unix|other|windows|386|amd64)\.go)$'; then
 	part "other systems, 32 bits and the oldest Go" scripts/builds.sh
