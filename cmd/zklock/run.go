@@ -21,9 +21,10 @@ fencing token, which grows with each holder; and ZKLOCK_SESSION. The signals HUP
 QUIT, TERM, USR1, USR2, ALRM, WINCH, TSTP, CONT, TTIN and TTOU are forwarded, and on Linux
 RTMIN+1 to RTMAX: HUP, INT, QUIT, TERM, WINCH, TSTP and CONT to CMD's group, the others to
 CMD alone. HUP, INT, QUIT and TERM also wake a stopped CMD. At a terminal TTIN and TTOU
-have no effect. Any other signal acts on zklock itself. If a forwarded signal, or Ctrl-C,
-ends CMD, zklock ends by it, too; also if CMD catches Ctrl-C, and fails. Signals that
-were ignored or blocked when zklock was started have no effect on it, and stay so in CMD.
+have no effect. Nor do PIPE and XFSZ: zklock continues if its messages cannot be written.
+Any other signal acts on zklock itself. If a forwarded signal, or Ctrl-C, ends CMD, zklock
+ends by it, too; also if CMD catches Ctrl-C, and fails. Signals that were ignored or
+blocked when zklock was started have no effect on it, and stay so in CMD.
 
 If CMD runs as another user (sudo), zklock cannot end it when the lock is lost: it says
 so, and CMD goes on without the lock.

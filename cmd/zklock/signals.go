@@ -41,8 +41,10 @@ var blockedAtStart = inherited.Blocked()
 // SIGPROF nor the signals of a fault, such as SIGSEGV: CMD does not ignore them either.
 //
 // SIGPIPE is caught, and nothing is done about it: Go ends a program that writes where
-// nobody reads, and a leader is not to end because nobody reads its messages. So are the
-// signals that were blocked, since the runtime does not leave all of them so.
+// nobody reads, and a leader is not to end because nobody reads its messages. Whether it
+// comes of that or of kill(1), nobody can tell. So are the signals that were blocked,
+// since the runtime does not leave all of them so. What the runtime drops silently ends
+// zklock, as it would end flock(1).
 func settle() {
 	for _, s := range ignoredAtStart {
 		if s != syscall.SIGCHLD && s != syscall.SIGURG {
@@ -55,6 +57,7 @@ func settle() {
 	}
 	notify(nobody, []os.Signal{syscall.SIGPIPE})
 	plain(syscall.SIGQUIT)
+	plain(dropped...)
 }
 
 // release catches no more for those who have called notify.

@@ -18,6 +18,13 @@ func realTime() (all []os.Signal) {
 	return all
 }
 
+// dropped are the signals that end a program, but not one of Go's that does not catch
+// them. SIGXFSZ is not among them: like SIGPIPE it comes of a message that could not be
+// written.
+var dropped = []syscall.Signal{
+	syscall.SIGVTALRM, syscall.SIGPROF, syscall.SIGIO, syscall.SIGPWR, syscall.SIGXCPU,
+}
+
 // restoreDefault gives a signal its default action. signal.Reset leaves the runtime's own
 // in place, which answers SIGQUIT with a dump of all goroutines. A core file of zklock
 // would help nobody, and has its credentials in it.
