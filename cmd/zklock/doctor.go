@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,14 +53,14 @@ const exitFindings = 1
 
 func doctorCommand(c *connection, stdout io.Writer) *cli.Command {
 	deadlocks := false
+	d := &doctor{stdout: stdout} // also after an outage: it says nothing twice
 	examine := onPath(c, func(
 		ctx context.Context, client *recipes.Client, path string,
-	) error {
-		to, err := c.check()
-		if err != nil {
+	) (err error) {
+		d.client, d.path = client, path
+		if d.target, err = c.check(); err != nil {
 			return err
 		}
-		d := &doctor{client: client, target: to, path: path, stdout: stdout}
 		if deadlocks {
 			return d.deadlocks(ctx)
 		}
@@ -81,8 +82,9 @@ func doctorCommand(c *connection, stdout io.Writer) *cli.Command {
 			if codeOf(err) != exitUnavailable {
 				return err
 			}
-			if to, wrong := c.check(); wrong == nil { // which server is it?
-				_ = (&doctor{target: to, stdout: stdout}).servers(ctx)
+			to, wrong := c.check()
+			if d.target = to; wrong == nil { // which server is it?
+				_ = d.servers(ctx)
 			}
 			return err
 		},
@@ -95,6 +97,7 @@ type doctor struct {
 	target *target
 	path   string
 	stdout io.Writer
+	said   []string // the lines
 	ill    bool
 }
 
@@ -121,8 +124,13 @@ func (d *doctor) find(format string, args ...any) {
 
 func (d *doctor) doubt(format string, args ...any) { d.line("?   ", format, args...) }
 
+// line says something that was not said before.
 func (d *doctor) line(mark, format string, args ...any) {
-	_, _ = fmt.Fprintln(d.stdout, mark+text.Printable(fmt.Sprintf(format, args...)))
+	line := mark + text.Printable(fmt.Sprintf(format, args...))
+	if !slices.Contains(d.said, line) {
+		d.said = append(d.said, line)
+		_, _ = fmt.Fprintln(d.stdout, line)
+	}
 }
 
 // servers asks each server whether it serves, and for its version: containers came with

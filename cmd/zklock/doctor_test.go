@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/zkrecipes/recipes/zktest"
 )
 
 // A server on which srvr is not allowed hangs up.
@@ -47,6 +50,67 @@ func TestDoctorDoubtsAReleaseThatTheDocsAdviseAgainst(t *testing.T) {
 	require.Equal(t, "?   "+server+" is ZooKeeper 3.8.0-5a02a05: its servers can "+
 		"diverge, or forget what they confirmed (docs/servers.md)\n", stdout.String())
 	require.False(t, d.ill)
+}
+
+// If ZooKeeper goes away after the servers were asked, doctor says only what is new of
+// them.
+func TestDoctorWhenZooKeeperGoesAway(t *testing.T) {
+	cluster := zktest.Start(t)
+	const version = "Zookeeper version: 3.9.4-x"
+	leaving := leavesAfterSrvr(t, cluster.Addrs()[0], version)
+	alive := answering(t, version)
+	t.Setenv("ZOOKEEPER_SERVERS", alive+","+leaving)
+	var stdout, stderr bytes.Buffer
+	code := zklock(t.Context(),
+		[]string{"zklock", "--connect-timeout", "2s", "doctor", "/none"}, &stdout, &stderr)
+	require.Equal(t, exitUnavailable, code, "%s", &stderr)
+	for _, server := range []string{leaving, alive} {
+		known := "ok  " + server + " is ZooKeeper 3.9.4-x, with container znodes\n"
+		require.Equal(t, 1, strings.Count(stdout.String(), known), "%s", &stdout)
+	}
+	require.Contains(t, stdout.String(), "BAD "+leaving+" does not answer: ")
+}
+
+// leavesAfterSrvr passes connections on to a server until it has told its version, once.
+// From then on there is nobody.
+func leavesAfterSrvr(t *testing.T, server, told string) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	var passed []net.Conn
+	serve := func(conn net.Conn) (more bool) {
+		first := make([]byte, len("srvr"))
+		_, _ = io.ReadFull(conn, first)
+		if string(first) == "srvr" {
+			_ = listener.Close()
+			_, _ = io.WriteString(conn, told)
+			return false
+		}
+		to, err := net.Dial("tcp", server)
+		if err != nil {
+			return false
+		}
+		passed = append(passed, to)
+		_, _ = to.Write(first)
+		go func() { _, _ = io.Copy(to, conn) }()
+		go func() { _, _ = io.Copy(conn, to) }()
+		return true
+	}
+	go func() {
+		for more := true; more; {
+			conn, err := listener.Accept()
+			if err != nil {
+				break
+			}
+			passed = append(passed, conn)
+			more = serve(conn)
+		}
+		for _, conn := range passed {
+			_ = conn.Close()
+		}
+	}()
+	return listener.Addr().String()
 }
 
 // answering starts a server that says the same of itself to everybody.
