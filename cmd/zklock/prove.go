@@ -139,12 +139,13 @@ func (p *proof) flags() []cli.Flag {
 	}
 }
 
-func (p *proof) run(ctx context.Context, cmd *cli.Command) error {
+func (p *proof) run(ctx context.Context, cmd *cli.Command) (err error) {
+	defer within(cmd, "", &err)
 	if cmd.Args().Present() {
-		return usage("prove: no argument is wanted: %s", echo(cmd.Args().First()))
+		return usage("no argument is wanted: %s", echo(cmd.Args().First()))
 	}
 	if cmd.IsSet("machines") && p.listen == "" {
-		return usage("prove: --machines needs --listen")
+		return usage("--machines needs --listen")
 	}
 	if p.check != "" {
 		return p.again()
@@ -224,7 +225,7 @@ func (p *proof) prove(ctx context.Context, to *target) error {
 	}
 	first, err := to.connect(ctx) // creates the chroot, as every command does
 	if err != nil {
-		return fmt.Errorf("prove: %w", err)
+		return err
 	}
 	first.Close()
 	history, err := create("--json", p.json)
@@ -241,7 +242,7 @@ func (p *proof) prove(ctx context.Context, to *target) error {
 	}
 	report, err := p.config.Run(ctx)
 	if err != nil {
-		return fmt.Errorf("prove: %w", err)
+		return err
 	}
 	return p.tell(report, page)
 }
@@ -250,7 +251,7 @@ func (p *proof) prove(ctx context.Context, to *target) error {
 func (p *proof) open() (*prove.Door, error) {
 	file, ok := strings.CutPrefix(p.token, "@")
 	if !ok || file == "" || p.listen == "" {
-		return nil, usage("prove: --listen and --token @FILE go together")
+		return nil, usage("--listen and --token @FILE go together")
 	}
 	host, port, err := net.SplitHostPort(p.listen)
 	if err != nil {
@@ -279,7 +280,7 @@ func (p *proof) open() (*prove.Door, error) {
 func (p *proof) takePart(ctx context.Context) error {
 	file, ok := strings.CutPrefix(p.token, "@")
 	if !ok || file == "" || p.listen != "" {
-		return usage("prove: --join needs --token @FILE, and excludes --listen")
+		return usage("--join needs --token @FILE, and excludes --listen")
 	}
 	text, err := p.connection.secret("--token @"+file, file)
 	if err != nil {
@@ -288,7 +289,7 @@ func (p *proof) takePart(ctx context.Context) error {
 	p.config.Say("taking part in the run at %s", p.join)
 	err = prove.Join(ctx, p.join, strings.TrimSpace(string(text)), p.config.Host)
 	if err != nil {
-		return exit(exitUndecided, "prove: %w", err)
+		return exit(exitUndecided, "%w", err)
 	}
 	return nil
 }
@@ -302,7 +303,7 @@ func (p *proof) again() error {
 	defer file.Close()
 	report, err := prove.Check(file)
 	if err != nil {
-		return exit(exitUsage, "prove: --check %s: %w", echo(p.check), err)
+		return exit(exitUsage, "--check %s: %w", echo(p.check), err)
 	}
 	page, err := create("--html", p.html)
 	if err != nil {
@@ -318,7 +319,7 @@ func (p *proof) tell(report *prove.Report, page *os.File) error {
 		err = errors.Join(err, report.WritePage(page), page.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("prove: write the report: %w", err)
+		return fmt.Errorf("write the report: %w", err)
 	}
 	switch report.Verdict {
 	case prove.Proven:
@@ -342,7 +343,12 @@ func create(flag, name string) (*os.File, error) {
 }
 
 // errTheirs says that a file is none to be written to.
-var errTheirs = errors.New("is there, and is no regular file of your own")
+var errTheirs = errors.New(
+	"is there, and is no regular file of your own; give another name")
+
+func theirs(name string) error {
+	return &os.PathError{Op: "open", Path: name, Err: errTheirs}
+}
 
 // private creates a file for its owner alone. One that is there stays as it is, unless it
 // is the owner's own regular file.
@@ -350,10 +356,10 @@ func private(name string) (*os.File, error) {
 	// A pipe without a reader is not waited for.
 	const flags = os.O_WRONLY | os.O_CREATE | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	file, err := os.OpenFile(name, flags, 0o600) //nolint:gosec // the user names it
-	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) {
-		err = errTheirs // a link, a pipe
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO): // a link, a pipe
+		return nil, theirs(name)
+	case err != nil:
 		return nil, err
 	}
 	if err := emptyOwn(file); err != nil {
@@ -370,7 +376,7 @@ func emptyOwn(file *os.File) error {
 	}
 	owner := int(info.Sys().(*syscall.Stat_t).Uid)
 	if !info.Mode().IsRegular() || owner != os.Geteuid() {
-		return errTheirs
+		return theirs(file.Name())
 	}
 	if err := file.Chmod(0o600); err != nil {
 		return err
