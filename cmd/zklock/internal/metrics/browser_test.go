@@ -88,15 +88,24 @@ func (s *scene) connect() *recipes.Client {
 	return client
 }
 
-// join queues at a path, and returns at once. The hold is the first's alone.
+// join queues at a path, and returns once it is in the queue: whoever joins next is behind
+// it. The hold is the first's alone.
 func (s *scene) join(path, data string) {
 	s.Helper()
 	lock, err := recipes.NewInterProcessMutex(s.client, path,
 		recipes.WithData([]byte(data)))
 	require.NoError(s, err)
-	before := len(s.cluster.Znodes())
+	queued := func() (n int) { // the path itself is created before
+		for _, node := range s.cluster.Znodes() {
+			if strings.HasPrefix(node, path+"/") {
+				n++
+			}
+		}
+		return n
+	}
+	before := queued()
 	go func() { _ = lock.Acquire(recipes.WithOwner(s.Context())) }()
-	s.until(func() bool { return len(s.cluster.Znodes()) > before })
+	s.until(func() bool { return queued() > before })
 }
 
 func (s *scene) until(holds func() bool) {
