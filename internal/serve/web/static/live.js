@@ -6,6 +6,11 @@ const filter = document.querySelector("input[type=search]");
 let busy = false;
 let again = false;
 let pressed = false;
+let events;
+let silence;
+
+// patience is for how long nothing may come, in milliseconds: an event comes every 5 s.
+const patience = 12000;
 
 // inUse tells whether somebody clicks or selects something, which must not go away.
 function inUse() {
@@ -17,6 +22,9 @@ for (const end of ["pointerup", "pointercancel"]) {
   document.addEventListener(end, () => { setTimeout(() => { pressed = false; }); });
 }
 
+// cut shows that what is seen may be old.
+function cut() { document.body.classList.add("cut"); }
+
 // refresh fetches this page again, and takes over its contents, title and icon.
 async function refresh() {
   if (busy) {
@@ -25,12 +33,15 @@ async function refresh() {
   }
   busy = true;
   try {
-    const answer = await fetch(location.href, {cache: "no-store", headers: {Accept: "text/html"}});
+    const answer = await fetch(location.href, {
+      cache: "no-store", headers: {Accept: "text/html"}, signal: AbortSignal.timeout(patience),
+    });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById("live");
+    if (!fresh) throw new Error("this is another page: " + answer.status);
     if (inUse()) {
       again = true;
-    } else if (fresh) {
+    } else {
       const focused = document.activeElement?.getAttribute?.("href");
       live.replaceChildren(...fresh.childNodes);
       if (focused && document.activeElement === document.body) {
@@ -41,7 +52,7 @@ async function refresh() {
     }
     document.body.classList.remove("cut");
   } catch {
-    document.body.classList.add("cut");
+    cut();
   }
   busy = false;
   if (again) {
@@ -50,9 +61,23 @@ async function refresh() {
   }
 }
 
-const events = new EventSource(document.body.dataset.events);
-events.addEventListener("state", () => { if (!document.hidden) refresh(); });
-events.onerror = () => document.body.classList.add("cut");
+// follow opens the stream of events, and another one if that falls silent: a browser opens
+// none again that was refused, and does not see that a connection is dead.
+function follow() {
+  events?.close();
+  events = new EventSource(document.body.dataset.events);
+  events.addEventListener("state", () => {
+    awaitEvent();
+    if (!document.hidden) refresh();
+  });
+  events.onerror = cut;
+  awaitEvent();
+}
+function awaitEvent() {
+  clearTimeout(silence);
+  silence = setTimeout(() => { cut(); follow(); }, patience);
+}
+follow();
 document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
 
 // A button changes something. Without this the page is loaded again.
@@ -63,7 +88,7 @@ document.addEventListener("submit", async (event) => {
     const answer = await fetch(event.target.action, {method: "POST"});
     if (!answer.ok) alert(await answer.text());
   } catch {
-    document.body.classList.add("cut");
+    cut();
   }
   refresh();
 });
