@@ -270,26 +270,32 @@ func (c *connection) tls() (*tls.Config, error) {
 		return nil, usage("--tls-cert and --tls-key go together")
 	}
 	if c.tlsCert != "" {
-		pair, err := c.keyPair()
+		pair, err := c.keyPair("--tls-cert", c.tlsCert, "--tls-key", c.tlsKey)
 		if err != nil {
-			err = hide(hide(err, c.tlsKey, wantFile), c.tlsCert, wantFile)
-			return nil, usage("--tls-cert: %w", err)
+			return nil, err
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config, nil
 }
 
-func (c *connection) keyPair() (tls.Certificate, error) {
-	cert, err := os.ReadFile(c.tlsCert)
+// keyPair reads a certificate and its key from the files that two flags name.
+func (c *connection) keyPair(
+	certFlag, certFile, keyFlag, keyFile string,
+) (pair tls.Certificate, err error) {
+	cert, err := os.ReadFile(certFile) //nolint:gosec // the user names it
 	if err != nil {
-		return tls.Certificate{}, err
+		return pair, usage("%s: %w", certFlag, hide(err, certFile, wantFile))
 	}
-	key, err := c.secret("--tls-key "+c.tlsKey, c.tlsKey)
+	key, err := c.secret(keyFlag+" "+keyFile, keyFile)
 	if err != nil {
-		return tls.Certificate{}, err
+		return pair, usage("%s: %w", keyFlag, hide(err, keyFile, wantFile))
 	}
-	return tls.X509KeyPair(cert, key)
+	if pair, err = tls.X509KeyPair(cert, key); err != nil {
+		err = usage("%s %s, %s %s: %w; want a certificate and its key in PEM, the key "+
+			"not encrypted", certFlag, echo(certFile), keyFlag, echo(keyFile), err)
+	}
+	return pair, err
 }
 
 // connect opens a session below the chroot, and creates the chroot if it is missing.

@@ -53,7 +53,7 @@ func (c *connection) digest() (recipes.SASL, error) {
 	}
 	password := strings.TrimRight(string(text), "\r\n")
 	if password == "" {
-		return nil, usage("--sasl-digest: the file has no password")
+		return nil, usage("--sasl-digest: %s: has no password", echo(file))
 	}
 	return recipes.SASLDigestMD5(user, password), nil
 }

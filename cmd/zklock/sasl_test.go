@@ -45,7 +45,7 @@ func TestSASLDigest(t *testing.T) {
 		"bob:hunter2": "want USER:@FILE", ":@" + bob: "want USER:@FILE",
 		"bob:@":                       "want USER:@FILE",
 		"bob:@/no/such/file":          "no such file",
-		"bob:@" + file("empty", "\n"): "the file has no password",
+		"bob:@" + file("empty", "\n"): "empty: has no password",
 	} {
 		code, said := run("--sasl-digest", login, "run", "/a", "true")
 		require.Equal(t, exitUsage, code, login)

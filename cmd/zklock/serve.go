@@ -219,7 +219,8 @@ func (s *pageServer) readToken(c *connection) error {
 		return usage("--token: %w", hide(err, file, wantFile))
 	}
 	if s.token = strings.TrimSpace(string(read)); len(s.token) < tokenLeast {
-		return usage("--token: the file must have %d characters or more", tokenLeast)
+		return usage("--token @%s: must have %d characters or more", echo(file),
+			tokenLeast)
 	}
 	return nil
 }
@@ -229,7 +230,7 @@ func (s *pageServer) run(ctx context.Context, c *connection) error {
 	if err != nil {
 		return err
 	}
-	listener, err := s.open()
+	listener, err := s.open(c)
 	if err != nil {
 		return err
 	}
@@ -249,7 +250,7 @@ func (s *pageServer) run(ctx context.Context, c *connection) error {
 const replyAtMost = 4 << 20
 
 // open listens.
-func (s *pageServer) open() (net.Listener, error) {
+func (s *pageServer) open(c *connection) (net.Listener, error) {
 	listener, err := net.Listen("tcp", s.listen)
 	if err != nil {
 		return nil, exit(exitUnavailable, "--listen: %w", err)
@@ -258,11 +259,10 @@ func (s *pageServer) open() (net.Listener, error) {
 	if s.cert == "" {
 		return listener, nil
 	}
-	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+	pair, err := c.keyPair("--listen-cert", s.cert, "--listen-key", s.key)
 	if err != nil {
 		_ = listener.Close()
-		return nil, usage("--listen-cert: %w",
-			hide(hide(err, s.key, wantFile), s.cert, wantFile))
+		return nil, err
 	}
 	return tls.NewListener(listener, &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
