@@ -61,8 +61,8 @@ func TestDoctorWhenZooKeeperGoesAway(t *testing.T) {
 	alive := answering(t, version)
 	t.Setenv("ZOOKEEPER_SERVERS", alive+","+leaving)
 	var stdout, stderr bytes.Buffer
-	code := zklock(t.Context(),
-		[]string{"zklock", "--connect-timeout", "2s", "doctor", "/none"}, &stdout, &stderr)
+	args := []string{"zklock", "--connect-timeout", "2s", "doctor", "/none"}
+	code := zklock(t.Context(), args, &stdout, &stderr)
 	require.Equal(t, exitUnavailable, code, "%s", &stderr)
 	for _, server := range []string{leaving, alive} {
 		known := "ok  " + server + " is ZooKeeper 3.9.4-x, with container znodes\n"

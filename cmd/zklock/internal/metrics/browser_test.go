@@ -88,8 +88,8 @@ func (s *scene) connect() *recipes.Client {
 	return client
 }
 
-// join queues at a path, and returns once it is in the queue: whoever joins next is behind
-// it. The hold is the first's alone.
+// join queues at a path, and returns once it is in the queue: whoever joins next is
+// behind it. The hold is the first's alone.
 func (s *scene) join(path, data string) {
 	s.Helper()
 	lock, err := recipes.NewInterProcessMutex(s.client, path,
