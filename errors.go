@@ -38,8 +38,8 @@ var (
 	// ErrUpgrade: a reader asked for the write lock; it would wait for itself forever.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded; release it first")
 	// ErrUnavailable: a wait ended or a single attempt failed, and ZooKeeper could not be
-	// reached, so that the state of the lock is unknown. The error of each wait for a
-	// lock that ctx or a limit ended matches this or ErrBusy.
+	// reached, or could not tell, so that the state of the lock is unknown. The error of
+	// each wait for a lock that ctx or a limit ended matches this or ErrBusy.
 	ErrUnavailable error
 )
 

@@ -33,12 +33,12 @@ type InterProcessSemaphoreV2 struct {
 	path     string
 	config   zkconn.Config
 	reporter *reporter
-	fixedMax int // 0: the maximum is shared
-	// maximum returns it in both cases: fixedMaximum or sharedMaximum. A single attempt
-	// does not wait for one that is missing.
-	maximum func(single bool) leases.Maximum
-	gate    *seqnode.Queue // the process at its head may wait for room among the leases
-	leases  *seqnode.Queue
+
+	fixedMax  int    // 0: the maximum is shared
+	countPath string // of the znode with the shared one
+
+	gate   *seqnode.Queue // the process at its head may wait for room among the leases
+	leases *seqnode.Queue
 }
 
 // NewInterProcessSemaphoreV2 returns a semaphore with a maximum of at least 1.
@@ -53,7 +53,7 @@ func NewInterProcessSemaphoreV2(
 	if maxLeases < 1 {
 		return nil, wrap(op, path, fmt.Errorf("maxLeases: %d is less than 1", maxLeases))
 	}
-	s.fixedMax, s.maximum = maxLeases, fixedMaximum(maxLeases)
+	s.fixedMax = maxLeases
 	return s, nil
 }
 
@@ -71,7 +71,7 @@ func NewInterProcessSemaphoreV2Shared(
 	if err := zkpath.Check(countPath); err != nil {
 		return nil, wrap(op, path, fmt.Errorf("countPath: %w", err))
 	}
-	s.maximum = sharedMaximum(conn, s.config, countPath)
+	s.countPath = countPath
 	return s, nil
 }
 
@@ -223,7 +223,7 @@ func (s *InterProcessSemaphoreV2) enter(
 		// While a shared maximum is below n, several leases wait here, without a znode.
 		// One lease waits among the others, even while the maximum is 0.
 		if s.fixedMax == 0 && n > 1 {
-			if err := s.maximum(single).Await(ctx, use, n, single); err != nil {
+			if err := s.maximum(use, single).Await(ctx, use, n, single); err != nil {
 				return nil, err
 			}
 		}
@@ -259,8 +259,16 @@ func (s *InterProcessSemaphoreV2) enterLeases(
 	}
 	return leases.Enter(ctx, use, leases.Request{
 		Spec: &s.leases.Spec, Queue: s.leases.Observed(), Gate: gate, N: n,
-		Maximum: s.maximum(single), SingleAttempt: single,
+		Maximum: s.maximum(use, single), SingleAttempt: single,
 	})
+}
+
+// maximum tells a call that acquires leases how many there may be.
+func (s *InterProcessSemaphoreV2) maximum(use *zkconn.Conn, single bool) leases.Maximum {
+	if s.fixedMax > 0 {
+		return leases.Fixed(s.fixedMax)
+	}
+	return (&sharedCount{use, s.countPath, single}).read
 }
 
 // ParticipantNodes returns the full paths of the leases in use, or about to be, in the

@@ -23,7 +23,7 @@ func NewInterProcessSemaphoreMutex(
 	if err != nil {
 		return nil, refuse("NewInterProcessSemaphoreMutex", path, err)
 	}
-	s.fixedMax, s.maximum, s.reporter.recipe = 1, fixedMaximum(1), "semaphore mutex"
+	s.fixedMax, s.reporter.recipe = 1, "semaphore mutex"
 	return &InterProcessSemaphoreMutex{newLeaseLock(s, 1)}, nil
 }
 

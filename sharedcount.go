@@ -12,20 +12,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/zkrecipes/recipes/internal/calls"
-	"github.com/zkrecipes/recipes/internal/leases"
 	"github.com/zkrecipes/recipes/internal/outcome"
 	"github.com/zkrecipes/recipes/internal/zkconn"
 	"github.com/zkrecipes/recipes/internal/zkpath"
 	"github.com/zkrecipes/recipes/internal/znode"
 )
-
-func fixedMaximum(most int) func(single bool) leases.Maximum {
-	return func(bool) leases.Maximum {
-		return func(context.Context, bool) (int, <-chan zk.Event, error) {
-			return most, nil, nil
-		}
-	}
-}
 
 // A count that was deleted to be set again is there again within this time; it is looked
 // for as often as lookForCount says.
@@ -34,52 +25,50 @@ const (
 	lookForCount      = 50 * time.Millisecond
 )
 
-// sharedMaximum reads the maximum each time, as the leader knows it: with an old one,
-// more leases might go out than there are. If it is missing, all but a single attempt
-// wait for a moment.
-func sharedMaximum(
-	conn Conn, config zkconn.Config, path string,
-) func(single bool) leases.Maximum {
-	return func(single bool) leases.Maximum {
-		return func(
-			ctx context.Context, watch bool,
-		) (most int, changed <-chan zk.Event, err error) {
-			use := zkconn.Use(conn, config)
-			defer use.Release()
-			var missing error // what the last look has found
-			for began := time.Now(); ; {
-				most, changed, err = readMaximum(ctx, use, path, watch)
-				if isMissing(err) && !single && time.Since(began) < countIsBackWithin {
-					missing = badCount(path, err)
-					if err = use.Pause(ctx, lookForCount); err == nil {
-						continue
-					}
-				}
-				switch {
-				case err == nil:
-					return most, changed, nil
-				case missing != nil && outcome.Cancellation(err) != nil:
-					return 0, nil, fmt.Errorf("%w; %w", missing, err)
-				}
-				return 0, nil, badCount(path, err)
-			}
-		}
-	}
+// A sharedCount is the znode with a shared maximum, for one call that acquires leases.
+type sharedCount struct {
+	use    *zkconn.Conn
+	path   string
+	single bool // of a single attempt, which does not wait for one that is missing
 }
 
-func readMaximum(
-	ctx context.Context, use *zkconn.Conn, path string, watch bool,
+// read is a leases.Maximum. It reads the count each time, as the leader knows it: with an
+// old one, more leases might be granted than there are. A count that is missing it looks
+// for until countIsBackWithin is over. If ctx ends before that, the error says that the
+// count is missing, too.
+func (c *sharedCount) read(
+	ctx context.Context, watch bool,
+) (most int, changed <-chan zk.Event, err error) {
+	began := time.Now()
+	most, changed, err = c.readOnce(ctx, watch)
+	for isMissing(err) && !c.single && time.Since(began) < countIsBackWithin {
+		missing := c.failed(err)
+		if err = c.use.Pause(ctx, lookForCount); err == nil {
+			most, changed, err = c.readOnce(ctx, watch)
+		}
+		if outcome.Cancellation(err) != nil {
+			return 0, nil, fmt.Errorf("%w; %w", missing, err)
+		}
+	}
+	if err != nil {
+		return 0, nil, c.failed(err)
+	}
+	return most, changed, nil
+}
+
+func (c *sharedCount) readOnce(
+	ctx context.Context, watch bool,
 ) (most int, changed <-chan zk.Event, err error) {
 	if watch { // first, so that no change goes unseen
-		if changed, err = use.Watch(ctx, path); err != nil {
+		if changed, err = c.use.Watch(ctx, c.path); err != nil {
 			return 0, nil, err
 		}
 	}
-	data, err := calls.Call(ctx, use, func() ([]byte, error) {
-		if err := use.Sync(path); err != nil {
+	data, err := calls.Call(ctx, c.use, func() ([]byte, error) {
+		if err := c.use.Sync(c.path); err != nil {
 			return nil, err
 		}
-		data, _, err := use.Get(path)
+		data, _, err := c.use.Get(c.path)
 		return data, err
 	})
 	if err == nil {
@@ -88,13 +77,11 @@ func readMaximum(
 	return most, changed, err
 }
 
-func isMissing(err error) bool {
-	return errors.Is(err, zk.ErrNoNode) && outcome.Cancellation(err) == nil
-}
+func isMissing(err error) bool { return errors.Is(err, zk.ErrNoNode) }
 
-// badCount says why the maximum at path could not be read.
-func badCount(path string, err error) error {
-	path = zkpath.Brief(path)
+// failed says why the count could not be read.
+func (c *sharedCount) failed(err error) error {
+	path := zkpath.Brief(c.path)
 	if isMissing(err) {
 		return fmt.Errorf("shared count %s: %w; create it with SetSharedCount", path, err)
 	}

@@ -41,12 +41,14 @@ func Enter(ctx context.Context, conn *zkconn.Conn, r Request) ([]*znode.Node, er
 	if err == nil {
 		err = wait.Until(ctx, conn, b)
 	}
-	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
-		err = outcome.Cancelled(ctx) // it came too late
-	}
-	if err == nil {
+	switch {
+	case err == nil && ctx.Err() == nil:
 		gate.Withdraw()
 		return b.nodes, nil
+	case err == nil: // the caller must not get them
+		err, b.noRoom = outcome.Cancelled(ctx), wait.Late
+	case errors.Is(err, znode.ErrEnded) && ctx.Err() != nil:
+		err = outcome.Cancelled(ctx)
 	}
 	err = wait.Explain(conn, err, b.noRoom, b.asked)
 	// In this order: the next process that comes through the gate counts the nodes.

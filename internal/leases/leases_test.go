@@ -181,6 +181,7 @@ func TestABatchThatComesTooLateIsGivenUp(t *testing.T) {
 			return 2, nil, nil
 		}))
 		require.Equal(t, context.Canceled, outcome.Cancellation(err))
+		require.ErrorContains(t, err, wait.Late.Text)
 		require.Empty(t, nodes)
 		require.Empty(t, us.Nodes())
 		require.ErrorIs(t, gate.Cause(), znode.ErrLeft)

@@ -17,6 +17,13 @@ type Maximum func(
 	ctx context.Context, watch bool,
 ) (most int, changed <-chan zk.Event, err error)
 
+// Fixed is a Maximum that never changes.
+func Fixed(most int) Maximum {
+	return func(context.Context, bool) (int, <-chan zk.Event, error) {
+		return most, nil, nil
+	}
+}
+
 // Await waits until n participants are allowed, without any znode. In a single
 // attempt, wait.ErrBusy says that they are not.
 func (m Maximum) Await(

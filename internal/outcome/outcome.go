@@ -34,6 +34,9 @@ var (
 // code is the text of the innermost error of err, by which an answer without a name in
 // the client is known.
 func code(err error) string {
+	if Cancellation(err) != nil {
+		return "" // the text is that of its cause
+	}
 	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(err) {
 		err = cause
 	}

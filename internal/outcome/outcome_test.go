@@ -105,6 +105,19 @@ func TestACauseIsToldOnce(t *testing.T) {
 	require.Equal(t, told, outcome.WithCause(told))
 }
 
+// A cause that is an answer without a name was judged by its text, as if ZooKeeper had
+// answered.
+func TestACauseIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{zk.ErrNoNode, errors.New("unknown error: -125")} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		err := fmt.Errorf("wait: %w", outcome.Cancelled(ctx))
+		require.False(t, outcome.Answered(err), "%v", cause)
+		require.False(t, outcome.Final(err), "%v", cause)
+	}
+}
+
 // The client has no name for some codes: whoever reads the error learns what to do.
 func TestWhatACodeMeans(t *testing.T) {
 	t.Parallel()

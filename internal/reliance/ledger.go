@@ -323,8 +323,8 @@ type Notice struct {
 	Cause error
 }
 
-// EndedNotices returns those of those whose session has ended, or whose connection was
-// closed. They come before the suspended ones: no contact can save them.
+// EndedNotices returns a notice for each ephemeral whose session has ended, or whose
+// connection was closed. They come before SuspendedNotices: no contact can save them.
 func (l *Ledger) EndedNotices() []Notice {
 	return l.notices(func(_ *tracked, cause error) bool {
 		return !errors.Is(cause, outcome.ErrOutOfTouch)

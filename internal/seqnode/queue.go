@@ -101,15 +101,11 @@ func (q *Queue) Enter(
 			return nil, wait.Explain(conn, err, wait.Place{}, w.asked)
 		}
 		err = wait.Until(ctx, conn, w) // by w.Check, Wait and Commit
-		if err == nil && ctx.Err() == nil {
+		switch {
+		case err == nil && ctx.Err() == nil:
 			return n, nil
-		}
-		if !errors.Is(err, znode.ErrEnded) {
-			where := w.position().Place()
-			if err == nil { // granted, but ctx is done: the caller must not get it
-				err, where = outcome.Cancelled(ctx), wait.Late
-			}
-			err = wait.Explain(conn, err, where, w.asked)
+		case !errors.Is(err, znode.ErrEnded):
+			err = w.explain(ctx, err)
 			znode.GiveUp(ctx, []*znode.Node{n})
 			return nil, err
 		}
@@ -155,12 +151,20 @@ func (q *Queue) EnterUnder(
 		return q.Enter(ctx, conn, r)
 	case err == nil && ctx.Err() == nil:
 		return n, nil
-	case err == nil:
-		err = outcome.Cancelled(ctx) // it came too late
 	}
-	err = wait.Explain(conn, err, wait.Place{}, w.asked)
+	err = w.explain(ctx, err)
 	znode.GiveUp(ctx, []*znode.Node{n})
 	return nil, err
+}
+
+// explain is wait.Explain of how the wait has ended. A nil err says that the turn came,
+// but ctx is done by now: the caller must not get it.
+func (w *waiter) explain(ctx context.Context, err error) error {
+	where := w.position().Place()
+	if err == nil {
+		err, where = outcome.Cancelled(ctx), wait.Late
+	}
+	return wait.Explain(w.conn, err, where, w.asked)
 }
 
 // EnterThrough joins the queue on behalf of one who holds gate, a Node of another queue,
@@ -178,14 +182,14 @@ func (q *Queue) EnterThrough(
 		joined = append(joined, n)
 		err = w.untilThrough(ctx, gate)
 	}
-	if ctx.Err() != nil && (err == nil || errors.Is(err, znode.ErrEnded)) {
-		err = outcome.Cancelled(ctx) // it came too late
-	}
-	if err == nil {
+	switch {
+	case err == nil && ctx.Err() == nil:
 		gate.Withdraw()
 		return n, nil
+	case errors.Is(err, znode.ErrEnded) && ctx.Err() != nil:
+		err = outcome.Cancelled(ctx)
 	}
-	err = wait.Explain(conn, err, w.position().Place(), w.asked)
+	err = w.explain(ctx, err)
 	// In this order: the next process that comes through the gate finds no znode that
 	// waits.
 	znode.GiveUp(ctx, joined, []*znode.Node{gate})

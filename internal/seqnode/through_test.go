@@ -161,6 +161,7 @@ func TestWhoComesThroughTooLateLeavesBoth(t *testing.T) {
 			Listener: onQueued(cancel),
 		})
 		require.Equal(t, context.Canceled, outcome.Cancellation(err))
+		require.ErrorContains(t, err, wait.Late.Text)
 		require.Nil(t, n)
 		require.ErrorIs(t, gate.Cause(), znode.ErrLeft)
 		require.Empty(t, us.Nodes())

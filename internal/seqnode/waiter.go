@@ -27,7 +27,7 @@ type waiter struct {
 
 	decided decided  // what it keeps of the last decision
 	stall   *stall   // nil before the first sleep, and if nothing bounds the wait
-	blocker *watched // the one that was watched last
+	watched *watched // the one that was watched last, the blocker's or a former one's
 	beyond  *beyond  // whom the last decision named, if that is worth a look
 	// closed once the connection was away and is back, since the last Check
 	reconnected <-chan struct{}
@@ -40,8 +40,8 @@ type waiter struct {
 	lookedAtLast bool // it has looked before the end of the wait: see lookAtLast
 	beyondGone   bool // since the last decision the one beyond has gone, most likely
 	// the last list has shown one ahead that certainly holds the lock, or waits; see saw
-	userAhead bool
-	stays     seqname.Name // a single attempt's that has not left soon; see checkStall
+	userAhead  bool
+	notLeaving seqname.Name // a single attempt's that has not left soon; see checkStall
 }
 
 // decided is what a waiter keeps of an [order.Decision].
@@ -298,7 +298,7 @@ func (w *waiter) Wait(ctx context.Context) error {
 		return wait.ErrBusy
 	}
 	w.startStall()
-	// For so short a time no watch is set, if this is all.
+	// A single attempt waits so briefly that it sets no watch; others may wait on.
 	if w.request.SingleAttempt && w.isBehindSingleAttempt() {
 		wake := wait.Wakers{Reconnected: w.reconnected}
 		if local := w.decided.local; local != nil {
@@ -316,13 +316,13 @@ func (w *waiter) Wait(ctx context.Context) error {
 	switch decideAgain, err := w.watchBlocker(ctx); {
 	case errors.Is(err, zk.ErrNoNode):
 		// It went after the list. No watch is set, and the order can decide again.
-		w.cohort.gone(w.blocker.stamp, w.blocker.name)
+		w.cohort.gone(w.watched.stamp, w.watched.name)
 		return nil
 	case err != nil || decideAgain:
 		return err
 	}
 	wake := wait.Wakers{
-		Watch: w.blocker.events, Path: w.queue.Path(w.blocker.name),
+		Watch: w.watched.events, Path: w.queue.Path(w.watched.name),
 		Reconnected: w.reconnected, Poll: wait.NextPoll(),
 	}
 	w.beyond.wake(&wake)
@@ -333,7 +333,7 @@ func (w *waiter) Wait(ctx context.Context) error {
 // its event may be here already, and a new watch would take a round trip to find that
 // out. decideAgain: the read that sets the watch has shown what the blocker is.
 func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error) {
-	b := w.blocker
+	b := w.watched
 	if b != nil && b.events != nil && b.name == w.decided.behind &&
 		b.reconnected == w.reconnected {
 		return false, nil
@@ -343,7 +343,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 	b = &watched{
 		name: w.decided.behind, stamp: w.cohort.asking(), reconnected: w.reconnected,
 	}
-	w.blocker = b
+	w.watched = b
 	b.stat, b.events, err = w.conn.WatchStat(ctx, w.queue.Path(b.name))
 	if err != nil {
 		return false, err
@@ -362,7 +362,7 @@ func (w *waiter) watchBlocker(ctx context.Context) (decideAgain bool, err error)
 
 // knows tells whether a watch has shown what a participant is.
 func (w *waiter) knows(name seqname.Name) bool {
-	return w.blocker != nil && w.blocker.name == name && w.blocker.stat != nil
+	return w.watched != nil && w.watched.name == name && w.watched.stat != nil
 }
 
 // sleep sleeps until it is worth deciding again.
@@ -379,9 +379,9 @@ func (w *waiter) sleep(ctx context.Context, wake wait.Wakers) error {
 		}
 		switch by {
 		case wait.WatchFired:
-			w.blocker.events = nil
+			w.watched.events = nil
 			if ev.Type == zk.EventNodeDeleted {
-				w.cohort.gone(w.blocker.stamp, w.blocker.name)
+				w.cohort.gone(w.watched.stamp, w.watched.name)
 			} else { // its data changed, or the watch was lost: only a list can tell
 				w.cohort.doubt(w.Member)
 			}
@@ -459,7 +459,7 @@ func (w *waiter) isStillBehind(
 	case err != nil || decideAgain:
 		return false, err
 	}
-	wake.Watch, wake.Reconnected = w.blocker.events, w.reconnected
+	wake.Watch, wake.Reconnected = w.watched.events, w.reconnected
 	wake.Beyond, wake.BeyondSet = nil, nil
 	return true, nil
 }
@@ -467,7 +467,7 @@ func (w *waiter) isStillBehind(
 // isBehindOwn tells whether the blocker that is watched has turned out to be one of this
 // process, which its waiters need not watch: its create was answered after they decided.
 func (w *waiter) isBehindOwn() bool {
-	return w.conn.Ephemeral(w.queue.Path(w.blocker.name)) != nil
+	return w.conn.Ephemeral(w.queue.Path(w.watched.name)) != nil
 }
 
 // lookAtLast finds out, shortly before the wait ends, whether ZooKeeper answers, and
@@ -546,11 +546,11 @@ func (w *waiter) position() Position {
 	p := Position{Ahead: d.ahead, Behind: w.queue.Path(d.behind), ours: d.local != nil}
 	p.elsewhere = p.ours && !w.isOneWith(d.local)
 	known := w.knows(d.behind)
-	p.ownerless = known && zkconn.IsOwnerless(w.blocker.stat)
+	p.ownerless = known && zkconn.IsOwnerless(w.watched.stat)
 	switch name := d.behind.Text; {
 	case w.userAhead: // somebody ahead is not idle, even if the blocker is
 	case mayBeIdle(name):
-		p.MayBeIdle = d.behind != w.stays && (!p.ours || d.local.node.IsIdle())
+		p.MayBeIdle = d.behind != w.notLeaving && (!p.ours || d.local.node.IsIdle())
 	default:
 		p.MayBeIdle = !known && !znode.IsProtected(name)
 	}
@@ -563,12 +563,12 @@ func mayBeIdle(name string) bool {
 	return znode.MayBeCached(name) || znode.IsSingleAttempt(name)
 }
 
-// isBehindSingleAttempt tells of a single attempt, or of an entry in which there may be
-// some, whether its blocker is another one, which holds the lock, or is about to leave.
+// isBehindSingleAttempt tells whether the blocker is a single attempt that may be about to
+// leave. That matters to another one, and to an entry in which there may be some.
 func (w *waiter) isBehindSingleAttempt() bool {
 	asks := w.request.SingleAttempt || w.request.OnDecision != nil
 	behind := w.decided.behind
-	return asks && znode.IsSingleAttempt(behind.Text) && behind != w.stays
+	return asks && znode.IsSingleAttempt(behind.Text) && behind != w.notLeaving
 }
 
 // startStall begins the stall, before the first sleep that has one: also behind a single
@@ -584,9 +584,8 @@ func (w *waiter) startStall() {
 }
 
 // checkStall lists the queue, and returns wait.ErrBusy if nobody ahead has left since the
-// last look. Otherwise the stall starts over. An entry waits on: with the next decision
-// it learns that the single attempt ahead holds the lock, or that others wait with its
-// znode.
+// last look. Otherwise the stall starts over. An entry waits on: the next decision tells
+// it that the single attempt ahead is not leaving.
 func (w *waiter) checkStall(ctx context.Context) error {
 	l, err := w.cohort.list(ctx, w.Member, false)
 	if err == nil {
@@ -603,7 +602,7 @@ func (w *waiter) checkStall(ctx context.Context) error {
 	case at < 0: // it is gone, as the next decision finds, or the list does not count
 		return nil
 	case at >= before && w.request.OnDecision != nil:
-		w.stays = w.decided.behind
+		w.notLeaving = w.decided.behind
 		return nil
 	case at >= before:
 		return wait.ErrBusy

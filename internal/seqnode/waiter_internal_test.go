@@ -43,7 +43,7 @@ func TestAWatchWhoseEventIsHereIsNotSetAgain(t *testing.T) {
 		watch()
 		require.Equal(t, 1, conn.watches)
 	}
-	ev := <-w.blocker.events
+	ev := <-w.watched.events
 	require.Equal(t, zk.EventNodeDeleted, ev.Type)
 
 	w.decided.behind = seqname.Name{Text: "lock-2"}

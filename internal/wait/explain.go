@@ -21,12 +21,11 @@ type Place struct {
 // it did not get what it waited for.
 var Late = Place{Text: "its turn came as the wait was over"}
 
-// A lateError matches zkconn.ErrNoAnswer, as all do that say nothing of others.
-type lateError struct{ error }
+// An unknown is the end of a wait that says nothing of others, though ZooKeeper has
+// answered. It matches zkconn.ErrNoAnswer, as all do that say nothing of others.
+type unknown struct{ error }
 
-func (e *lateError) Error() string { return e.error.Error() + ": " + Late.Text }
-
-func (e *lateError) Unwrap() []error { return []error{e.error, zkconn.ErrNoAnswer} }
+func (u *unknown) Unwrap() []error { return []error{u.error, zkconn.ErrNoAnswer} }
 
 // A Busy is the end of a wait, by its ctx or by ErrBusy, while others were ahead. It
 // matches ErrBusy in both cases.
@@ -44,7 +43,7 @@ func (b *Busy) Unwrap() []error { return []error{b.Cause, ErrBusy} }
 // other err it returns as it is. at is the Place when the last answer came. asked is when
 // the question was sent. The result is a Busy, or matches zkconn.ErrNoAnswer: if the
 // Place is unknown, and if ZooKeeper is unreachable by now, since those that were ahead
-// can be gone. An err that has a server's answer in it says itself why there is no Place.
+// can be gone.
 func Explain(conn *zkconn.Conn, err error, at Place, asked time.Time) error {
 	cancelled := outcome.Cancellation(err) != nil
 	if !errors.Is(err, ErrBusy) && !cancelled {
@@ -54,13 +53,13 @@ func Explain(conn *zkconn.Conn, err error, at Place, asked time.Time) error {
 		return err
 	}
 	if at == Late {
-		return &lateError{err}
+		return &unknown{fmt.Errorf("%w: %s", err, Late.Text)}
 	}
-	if at.Text != "" && !conn.Unavailable() {
+	switch answers := !conn.Unavailable(); {
+	case answers && at.Text != "":
 		return &Busy{at, err}
-	}
-	if outcome.Answered(err) {
-		return err
+	case answers && outcome.Answered(err): // it says why nobody is known to be ahead
+		return &unknown{err}
 	}
 	if !cancelled {
 		err = errors.New(err.Error()) // for all that is known now, nobody is ahead

@@ -81,7 +81,7 @@
 //
 // A wrapper may pass events on by a goroutine, so that an event reaches its channel after
 // the answer to a later request (zkconn.Conn.InOrder). Then a watch that has not
-// fired proves nothing, and the holder asks the server instead.
+// fired proves nothing, and package order decides by lists (Rules.Ordered).
 //
 // # Words
 //
