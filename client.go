@@ -600,7 +600,7 @@ func WithMaxReply(bytes int) ClientOption {
 func WithClientServerTick(d time.Duration) ClientOption {
 	return setter[clientSettings](func(s *clientSettings) error {
 		s.tick = d
-		return ofServers("WithClientServerTick", d)
+		return checkServersTime("WithClientServerTick", d)
 	})
 }
 

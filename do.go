@@ -20,8 +20,8 @@ func WaitAtMost(d time.Duration) DoOption {
 	})
 }
 
-// acquireFor is Do's and Acquire's: self acquires if ctx carries no owner for the lock;
-// zero: the calling goroutine.
+// acquireFor is what Do and Acquire share. If ctx carries no owner for the lock, self is
+// the owner; if that is zero, the calling goroutine.
 func acquireFor(
 	ctx context.Context, op string, lock InterProcessLock, opts []DoOption, self owner,
 ) (*Hold, error) {
@@ -44,8 +44,8 @@ func acquireFor(
 	return hold, err
 }
 
-// boundOf is by itself since its bound is on the heap, which a call without options
-// saves.
+// boundOf is a function of its own, so that only a call with options has a bound on the
+// heap.
 func boundOf(opts []DoOption) (b bound, err error) {
 	err = apply(&b, opts)
 	return b, err

@@ -137,7 +137,7 @@ func (l *loss) Unwrap() []error { return []error{ErrLockLost, l.cause} }
 // isKnown tells whether err is about a loss that the error known reports already.
 func isKnown(err, known error) bool {
 	var l *loss
-	return errors.As(err, &l) && errors.Is(known, l)
+	return outcome.Cancellation(err) == nil && errors.As(err, &l) && errors.Is(known, l)
 }
 
 var (

@@ -20,7 +20,8 @@ type grant struct {
 	// its holds, and tells the observer, each on another goroutine and in no order.
 	lost context.Context
 
-	// Of several locks, or leases: the holds that its hold owns; else nil.
+	// Of several locks, or leases: the holds that its hold owns, and what makes a loss of
+	// one that of all. Else nil.
 	members []*Hold
 	lose    context.CancelCauseFunc
 
@@ -206,7 +207,7 @@ func (g *grant) tellOutcome(ctx context.Context, err error) error {
 	case err == nil && loss == nil:
 		g.tellReleased(ctx, nil)
 		return nil
-	case errors.Is(loss, znode.ErrGone): // it may have been gone before
+	case errors.Is(loss, znode.ErrGone): // maybe since before the release
 		return loss
 	case loss != nil:
 		return fmt.Errorf("while it was being released: %w", loss)

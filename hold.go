@@ -41,10 +41,13 @@ type Hold struct {
 
 // A dependent ends with a hold: a ctx of Context, or the hold of a multi lock.
 type dependent struct {
-	end        func()      // may be called again
-	stopOnLoss func() bool // takes back that the loss calls end
-	isHold     bool        // a multi lock's: it can still be lost during the release
-	index      int         // in dependents, while it is there; guarded as they are
+	end func() // may be called again
+	// takes back that the loss calls end. It is called once d has ended: of a ctx at
+	// once, of a multi lock's hold only if others keep the grant; else a loss during the
+	// release is still its own.
+	stopOnLoss func() bool
+	isHold     bool // a multi lock's: it can still be lost during the release
+	index      int  // in dependents, while it is there; guarded as they are
 }
 
 // end releases h, if that was not done before (ok): it begins to release what no other
@@ -55,7 +58,7 @@ func (h *Hold) end() (_ leaving, ok bool) {
 	}
 	// Before the znode is deleted, by this release or another one: work under a ctx of
 	// Context is to stop before another owner can begin. If code behind these ctxs
-	// panics, that is where this ends, but the znode is deleted all the same.
+	// panics, the panic goes on, but the znode is deleted all the same.
 	callOrElse(h.endDependents, func() { h.startLeaving() })
 	return h.startLeaving(), true
 }
@@ -63,7 +66,7 @@ func (h *Hold) end() (_ leaving, ok bool) {
 // startLeaving begins to release what h had and no other hold shares.
 func (h *Hold) startLeaving() leaving {
 	last := h.book == nil || h.book.take(h) // a lease has no owner, and shares nothing
-	if h.members != nil {
+	if h.members != nil {                   // no two multi locks' holds share a grant
 		h.dropDependents()
 		return endAll(h.members)
 	}
@@ -122,7 +125,8 @@ func (h *Hold) endDependents() {
 	fromLast(len(all), func(i int) { h.endDependent(all[i]) })
 }
 
-// dropDependents drops all dependents, which have ended: a Hold is kept for long.
+// dropDependents drops all dependents, which have ended: a caller may keep a Hold for
+// long after its release.
 func (h *Hold) dropDependents() {
 	h.mu.Lock()
 	all := h.dependents
@@ -259,7 +263,7 @@ func (h *Hold) Until() time.Time {
 // have it may re-enter. After that, even if that owner acquires the lock again, it
 // carries parent's owner, as for every other lock. The ctx of a lease or term carries
 // none. If the hold lasts longer than the work, let parent end with the work: the hold
-// keeps the ctx until then.
+// keeps the ctx until then. A release that gets it waits for a second at most.
 func (h *Hold) Context(parent context.Context) context.Context {
 	if parent == nil {
 		parent = context.Background()

@@ -73,7 +73,7 @@ func (l *LeaderLatch) await(ctx context.Context) (*Hold, error) {
 		return nil, errLatchClosed
 	}
 	if term := l.term(); term != nil && term.Err() != nil {
-		_ = l.stepDown().finish(ctx, nil) // a loss, which its hold has told
+		_ = l.stepDown().finish(ctx, nil) // a loss, which its hold has reported
 	} else if term != nil && ctx.Err() == nil {
 		return term, nil
 	}
@@ -114,11 +114,11 @@ func (l *LeaderLatch) Close(ctx context.Context) error {
 		}()
 		return wrap("close", l.lock.path, errStillLeaving)
 	}
-	err := l.leave().finish(ctx, nil)
-	if errors.Is(err, ErrNotOwner) {
+	leaving := l.leave()
+	if errors.Is(leaving.err, ErrNotOwner) { // there was nothing to leave
 		return nil
 	}
-	return wrap("close", l.lock.path, err)
+	return wrap("close", l.lock.path, leaving.finish(ctx, nil))
 }
 
 // leaveTurnWithin is more than an Await takes to return once its ctx is done, unless an
@@ -130,8 +130,8 @@ var errStillLeaving = errors.New(
 	"close not confirmed: an Await, delayed by its observer, is leaving the queue",
 )
 
-// leave begins to end the candidacy, and gives the caller's turn back: it is not to last
-// for as long as the answer takes.
+// leave begins to end the candidacy, and gives the turn back: it is not kept until the
+// answer comes.
 func (l *LeaderLatch) leave() leaving {
 	defer func() { l.turn <- struct{}{} }()
 	return l.stepDown()

@@ -45,12 +45,12 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 		return nil, err
 	}
 	who, by := m.lockFor(&a.caller)
-	of := m.beginLocked(who, by, new(stay))
+	of := m.beginCallLocked(who, by, new(stay))
 	m.unlock(by)
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.endCallLocked(of, by, hold != nil)
+		m.endCallLocked(of, by, hold)
 	}()
 	_, err = m.semaphore.acquireWithin(a.ctx, m.n, a.bound, func(leases []*Hold) *Hold {
 		hold = m.record(of, leases)

@@ -60,7 +60,7 @@ type core interface {
 	// youngest returns the hold that the caller can release: what it has acquired last,
 	// lost or not; nil: there is none.
 	youngest(c caller) *Hold
-	// some tells whether one of all owners' holds is as asked.
+	// some tells whether is returns true for a hold of any owner.
 	some(is func(h *Hold) bool) bool
 }
 
@@ -69,7 +69,8 @@ type acquisition struct {
 	caller                 // who acquires: book.lockFor finds the owner
 	bound                  // for how long, and whether it waits at all (within, single)
 	ctx    context.Context // of the call
-	given  *[]leaving      // what multi locks got and could not keep; nil: there is none
+	// What multi locks got and could not keep; nil: there is no multi lock.
+	givenBack *[]leaving
 }
 
 // newAcquisition returns that of a lock's own method.
@@ -80,7 +81,7 @@ func newAcquisition(ctx context.Context, b bound) acquisition {
 // A leaving is a release that has begun: its requests are under way, and finish waits for
 // the answers.
 type leaving struct {
-	path  string // of the lock, for the error; "": err names it already
+	path  string // of the lock, with which the error is wrapped; "": it is not
 	err   error  // of what was not held any more
 	grant *grant // what is released; nil: nothing, or parts
 	// waits for the answer; set with grant
@@ -88,7 +89,7 @@ type leaving struct {
 	parts       []leaving // in the order in which they were acquired
 }
 
-// What follows is the exported methods of these names, of all locks.
+// These are the exported methods of the same names, of all locks.
 
 func acquireTimeout(
 	ctx context.Context, lock core, timeout time.Duration,
@@ -223,5 +224,8 @@ func forRelease(ctx context.Context) (context.Context, context.CancelFunc) {
 		return ctx, func() {}
 	}
 	cause := context.Cause(ctx)
+	if errors.Is(cause, errReleased) { // a ctx of what is released here, most likely
+		cause = context.Canceled
+	}
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), releaseWithin, cause)
 }

@@ -24,7 +24,7 @@ type InterProcessMultiLock struct {
 type multiLock struct {
 	locks []InterProcessLock
 	bad   error  // why it cannot be used, nil if it can
-	once  []core // the members, and what is in them, that must not be given twice
+	once  []core // what a further member must neither be nor contain
 
 	book // whose records are those of the members' owners
 }
@@ -79,7 +79,7 @@ func NewInterProcessMultiLockOf(locks ...InterProcessLock) *InterProcessMultiLoc
 	return &InterProcessMultiLock{m}
 }
 
-// onlyOnce returns lock, and what is in a multi lock that is not reentrant.
+// onlyOnce returns lock, and if it is a multi lock those in it that are not reentrant.
 func onlyOnce(lock core) []core {
 	all := []core{lock}
 	if m, ok := lock.(*multiLock); ok && m != nil {
@@ -131,15 +131,15 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 	if m.bad != nil {
 		return nil, m.bad
 	}
-	if a.given == nil { // the outermost waits for what all of them give back
-		a.given = new([]leaving)
+	if a.givenBack == nil { // the outermost waits for what all of them give back
+		a.givenBack = new([]leaving)
 		defer func() { // also if an observer panics, or ends the goroutine
 			if hold == nil {
-				err = a.awaitGiven(err)
+				err = a.awaitGivenBack(err)
 			}
 		}()
 	}
-	a.at(&m.book) // asks for the goroutine, if that is the owner, once for all members
+	a.ownerAt(&m.book) // asks which goroutine this is, if need be, once for all members
 	if h := m.youngest(a.caller); h != nil && h.Err() != nil {
 		return nil, fmt.Errorf("recipes: acquire a multi lock: %w", h.Err())
 	}
@@ -153,9 +153,9 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 			return nil, err
 		}
 		// While the caller waited for one member, another one was lost, and somebody else
-		// may have it by now: so this starts over. If one was released, awaitGiven
+		// may have it by now: so this starts over. If one was released, awaitGivenBack
 		// returns that.
-		if err := a.awaitGiven(nil); err != nil {
+		if err := a.awaitGivenBack(nil); err != nil {
 			return nil, err
 		}
 		if a.single && time.Until(a.until) <= 0 { // it has its second for that
@@ -169,14 +169,14 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 	}
 }
 
-// acquireEach acquires all members once. Where one is not to be had, or has ended by the
-// end (ended), it gives back those that it got, also where an observer, or the ctx,
-// panics or ends the goroutine.
+// acquireEach acquires all members once. If one cannot be acquired, or one that it got has
+// ended meanwhile (ended), it gives back those that it got, also if an observer, or the
+// ctx, panics or ends the goroutine.
 func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, err error) {
 	kept := false
 	defer func() {
 		if !kept {
-			*a.given = append(*a.given, endAll(members))
+			*a.givenBack = append(*a.givenBack, endAll(members))
 		}
 	}()
 	for i, lock := range m.locks {
@@ -185,7 +185,7 @@ func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, er
 		}
 		member, err := lock.core().acquire(a)
 		switch {
-		case errors.Is(err, ErrLockLost): // maybe with a member before it: they share it
+		case errors.Is(err, ErrLockLost): // maybe a member before it has the same grant
 			return members, endedOf(members), err
 		case err != nil:
 			return members, nil, err
@@ -208,15 +208,15 @@ func endedOf(holds []*Hold) *Hold {
 	return holds[at]
 }
 
-// awaitGiven waits a short time for what was given back, also in an outage, and returns
+// awaitGivenBack waits a short time for what was given back, also in an outage, and returns
 // err with what has failed of that. What is not confirmed by then goes on in the
 // background, and is no error. Nor is that a member was lost before.
-func (a acquisition) awaitGiven(err error) error {
-	if len(*a.given) == 0 {
+func (a acquisition) awaitGivenBack(err error) error {
+	if len(*a.givenBack) == 0 {
 		return err
 	}
-	all := leaving{parts: *a.given}
-	*a.given = nil
+	all := leaving{parts: *a.givenBack}
+	*a.givenBack = nil
 	ctx, cancel := context.WithTimeoutCause(
 		context.WithoutCancel(a.ctx), znode.LeaveWithin, errGivingBack,
 	)
@@ -231,7 +231,8 @@ func (a acquisition) awaitGiven(err error) error {
 }
 
 var errGivingBack = errors.New(
-	"not all members were acquired; there is no time to wait for those that were",
+	"not all members were acquired; there is no time to wait for the release of those " +
+		"that were",
 )
 
 // notGivenBack is why members were not given back as they should, which AcquireTimeout

@@ -123,7 +123,7 @@ func WithLogger(l *slog.Logger) Option {
 func WithSessionTimeout(d time.Duration) Option {
 	return setter[settings](func(s *settings) error {
 		s.sessionTimeout = d
-		return ofServers("WithSessionTimeout", d)
+		return checkServersTime("WithSessionTimeout", d)
 	})
 }
 
@@ -136,7 +136,7 @@ func WithSessionTimeout(d time.Duration) Option {
 func WithServerTick(d time.Duration) Option {
 	return setter[settings](func(s *settings) error {
 		s.serverTick = d
-		return ofServers("WithServerTick", d)
+		return checkServersTime("WithServerTick", d)
 	})
 }
 
@@ -203,7 +203,7 @@ func WithLossMargin(d time.Duration) Option {
 			return fmt.Errorf("WithLossMargin: %v is negative", d)
 		}
 		s.lossMargin, s.ofLocks = d, append(s.ofLocks, "WithLossMargin")
-		return notLonger("WithLossMargin", d)
+		return checkLongest("WithLossMargin", d)
 	})
 }
 
@@ -270,8 +270,8 @@ func positive(option string, d time.Duration) error {
 // of milliseconds, as the servers do their tick.
 const longestTimeout = math.MaxInt32 * time.Millisecond
 
-// notLonger returns an error for a duration that no session lasts for.
-func notLonger(option string, d time.Duration) error {
+// checkLongest returns an error for a duration that no session lasts for.
+func checkLongest(option string, d time.Duration) error {
 	if d > longestTimeout {
 		return fmt.Errorf("%s: %v exceeds %v, the longest session timeout",
 			option, d, longestTimeout)
@@ -279,9 +279,9 @@ func notLonger(option string, d time.Duration) error {
 	return nil
 }
 
-// ofServers returns an error for a duration that no server has.
-func ofServers(option string, d time.Duration) error {
-	return cmp.Or(positive(option, d), notLonger(option, d))
+// checkServersTime returns an error for a duration that no server has.
+func checkServersTime(option string, d time.Duration) error {
+	return cmp.Or(positive(option, d), checkLongest(option, d))
 }
 
 var values atomic.Uint64 // how many lock values there are in this process

@@ -23,7 +23,7 @@ var identities atomic.Uint64 // how many there are in this process
 func aNewOwner() owner { return owner{identity: identities.Add(1)} }
 
 // A stay is what a book knows of an owner, from its first call that acquires until it has
-// neither a call nor a record. If the owner comes back, that is another.
+// neither a call nor a record. An owner that comes back gets another stay.
 type stay struct {
 	who  owner
 	book *book
@@ -33,15 +33,15 @@ type stay struct {
 
 	// Guarded by that mutex.
 	owned   [2]*ownership // of a reentrant lock, by side; nil: nothing
-	records int           // released or not
-	n       int           // of them, and of the calls that acquire
+	records int           // how many it has, also of those that are ending
+	uses    int           // of them, and of the calls that acquire
 }
 
 var periods atomic.Uint64 // how many there were in this process
 
-// recordLocked makes h, which is new, a record in the stay, until releaseLocked.
+// recordLocked makes h, which is new, a record in the stay, until unrecordLocked.
 func (s *stay) recordLocked(h *Hold) {
-	s.n++
+	s.uses++
 	if s.records++; s.records == 1 {
 		s.period.Store(periods.Add(1))
 	}
@@ -57,7 +57,7 @@ type book struct {
 	records []*Hold
 }
 
-// some tells whether a record is as asked.
+// some tells whether is returns true for a record.
 func (b *book) some(is func(h *Hold) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +65,7 @@ func (b *book) some(is func(h *Hold) bool) bool {
 }
 
 // backward yields those that were not released, the latest first. b is not locked
-// meanwhile. What is taken off hides none: the others move down.
+// meanwhile. A record that is taken off hides none: the others move down.
 func (b *book) backward(yield func(h *Hold) bool) {
 	for at, more := math.MaxInt, true; more; {
 		b.mu.Lock()
@@ -89,44 +89,44 @@ func latest(all []*Hold) int {
 	return at
 }
 
-// beginLocked returns the stay of a caller that acquires the lock: the one that it is in
-// already, or else fresh. The call counts in it until endCallLocked.
-// If a naming (by, which is locked) named the caller, that goes on to do so at this lock
-// until it is told of the end of the call.
-func (b *book) beginLocked(who owner, by *naming, fresh *stay) *stay {
+// beginCallLocked returns the stay of a caller that acquires the lock: the one that it is
+// in already, or else fresh. The call counts in it until endCallLocked. by is the naming,
+// locked, that named the caller; nil: none. It lasts here until then, too.
+func (b *book) beginCallLocked(who owner, by *naming, fresh *stay) *stay {
 	here := b.stays[who]
 	if here == nil {
 		here = fresh
 		here.who, here.book = who, b
 		b.stays[who] = here
 	}
-	here.n++
+	here.uses++
 	if by != nil {
-		by.at[b].calls++
+		by.scopes[b].calls++
 	}
 	return here
 }
 
-// endCallLocked ends a call that beginLocked has begun; got: it has made a record.
-func (b *book) endCallLocked(of *stay, by *naming, got bool) {
+// endCallLocked ends a call that beginCallLocked has begun. got is its record; nil: none.
+func (b *book) endCallLocked(of *stay, by *naming, got *Hold) {
 	if by != nil {
 		by.called(of, got)
 	}
-	b.dropLocked(of)
+	b.unuseLocked(of)
 }
 
-func (b *book) dropLocked(of *stay) {
-	if of.n--; of.n == 0 {
+// unuseLocked takes one off the uses of a stay. The last one ends it.
+func (b *book) unuseLocked(of *stay) {
+	if of.uses--; of.uses == 0 {
 		delete(b.stays, of.who)
 	}
 }
 
-// releaseLocked takes a record off its stay.
-func (b *book) releaseLocked(of *stay) {
+// unrecordLocked takes a record off its stay.
+func (b *book) unrecordLocked(of *stay) {
 	if of.records--; of.records == 0 {
 		of.period.Store(0)
 	}
-	b.dropLocked(of)
+	b.unuseLocked(of)
 }
 
 // take takes h's record off. If it was the last one that had its grant, the znode is the
@@ -134,22 +134,22 @@ func (b *book) releaseLocked(of *stay) {
 func (b *book) take(h *Hold) (last bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	last = take(&b.records, h)
+	last = remove(&b.records, h) // no two of these share a grant
 	if h.stay == nil {
 		return last
 	}
 	for side, o := range h.stay.owned {
-		if o != nil && take(&o.records, h) && len(o.records) == 0 {
+		if o != nil && remove(&o.records, h) && len(o.records) == 0 {
 			h.stay.owned[side], last = nil, true
 		}
 	}
-	b.releaseLocked(h.stay)
+	b.unrecordLocked(h.stay)
 	return last
 }
 
-// take takes h off a list, where it is the last one or the first most likely; false: it
+// remove takes h off a list, where it is the last one or the first most likely; false: it
 // was not there.
-func take(all *[]*Hold, h *Hold) bool {
+func remove(all *[]*Hold, h *Hold) bool {
 	for first, last := 0, len(*all)-1; first <= last; first, last = first+1, last-1 {
 		for _, at := range [...]int{last, first} {
 			if (*all)[at] == h {
@@ -174,8 +174,8 @@ type naming struct {
 	// mu guards what follows, and comes after that of a book: to see that the naming
 	// lasts, and to acquire because of that, is one step. So a naming that is over stays
 	// so.
-	mu sync.Mutex
-	at map[*book]*scope // nil: of WithOwner
+	mu     sync.Mutex
+	scopes map[*book]*scope // nil: of WithOwner
 }
 
 // A scope is what a naming is about at one lock.
@@ -187,39 +187,47 @@ type scope struct {
 
 // lasts tells whether the owner goes on to hold something, of which n is.
 func (n *naming) lasts() bool {
-	for _, at := range n.at {
-		if at.period != 0 && at.of.period.Load() == at.period {
+	for _, s := range n.scopes {
+		if s.period != 0 && s.of.period.Load() == s.period {
 			return true
 		}
 	}
 	return false
 }
 
-// include has n, which is locked, last while its owner goes on to hold what it holds in
-// this stay. Other locks at which n was over stay out of it.
-func (n *naming) include(of *stay) {
+// include has n, which is locked, last while the stay is in this period. Other locks at
+// which n was over stay out of it.
+func (n *naming) include(of *stay, period uint64) {
 	if !n.lasts() {
-		maps.DeleteFunc(n.at, func(b *book, at *scope) bool {
-			return b != of.book && at.calls == 0
+		maps.DeleteFunc(n.scopes, func(b *book, s *scope) bool {
+			return b != of.book && s.calls == 0
 		})
 	}
-	at := n.at[of.book]
-	at.of, at.period = of, of.period.Load()
+	if s := n.scopes[of.book]; period > s.period { // else a later call was faster
+		s.of, s.period = of, period
+	}
 }
 
-// called tells of the end of a call that acquires, in a stay; got: it has succeeded.
-func (n *naming) called(of *stay, got bool) {
+// called tells of the end of a call that acquires, in a stay, and what it got.
+func (n *naming) called(of *stay, got *Hold) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.at[of.book].calls--; got {
-		n.include(of)
+	if n.scopes[of.book].calls--; got != nil {
+		n.include(of, got.period)
 	}
+}
+
+// waited tells of the end of a wait that was counted at b's lock.
+func (n *naming) waited(b *book) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.scopes[b].calls--
 }
 
 // lockAt locks the naming if it names its owner at b's lock.
 func (n *naming) lockAt(b *book) bool {
 	n.mu.Lock()
-	if at := n.at[b]; at != nil && (at.calls > 0 || n.lasts()) {
+	if s := n.scopes[b]; s != nil && (s.calls > 0 || n.lasts()) {
 		return true
 	}
 	n.mu.Unlock()
@@ -237,15 +245,16 @@ func WithOwner(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &naming{who: aNewOwner()})
 }
 
-// withOwners returns a ctx that names the owners of the scopes, before all that ctx
-// names: each in all of them that are its own, as long as it holds something in one.
+// withOwners returns a ctx that names the owner of each scope at its lock, before all that
+// ctx names. The scopes of one owner share a naming: it lasts while that holds something
+// in one of them.
 func withOwners(ctx context.Context, scopes ...scope) context.Context {
 	outer, _ := ctx.Value(ownerKey{}).(*naming)
 	all := outer
 	for i := range scopes {
 		s := &scopes[i]
 		who := s.of.who
-		if outer != nil && outer.at == nil && outer.who == who {
+		if outer != nil && outer.scopes == nil && outer.who == who {
 			continue // ctx names it forever
 		}
 		n := all
@@ -253,10 +262,10 @@ func withOwners(ctx context.Context, scopes ...scope) context.Context {
 			n = n.outer
 		}
 		if n == outer {
-			n = &naming{who: who, outer: all, at: map[*book]*scope{}}
+			n = &naming{who: who, outer: all, scopes: map[*book]*scope{}}
 			all = n
 		}
-		n.at[s.of.book] = s
+		n.scopes[s.of.book] = s
 	}
 	if all == outer {
 		return ctx
@@ -286,7 +295,7 @@ func (b *book) lockFor(c *caller) (who owner, by *naming) {
 	b.mu.Lock()
 	for n := c.naming; n != nil; n = n.outer {
 		switch {
-		case n.at == nil:
+		case n.scopes == nil:
 			return n.who, nil
 		case n.lockAt(b):
 			return n.who, n
@@ -307,8 +316,8 @@ func (b *book) unlock(by *naming) {
 	b.mu.Unlock()
 }
 
-// at is the owner that the caller is at b's lock.
-func (c *caller) at(b *book) owner {
+// ownerAt returns who the caller is at b's lock.
+func (c *caller) ownerAt(b *book) owner {
 	who, by := b.lockFor(c)
 	b.unlock(by)
 	return who
@@ -318,7 +327,7 @@ func (c *caller) at(b *book) owner {
 // of all its members are.
 func (c *caller) owns(h *Hold) bool {
 	if h.stay != nil {
-		return c.at(h.book) == h.stay.who
+		return c.ownerAt(h.book) == h.stay.who
 	}
 	return !slices.ContainsFunc(h.members, func(member *Hold) bool {
 		return !c.owns(member)

@@ -18,19 +18,20 @@ func TestANamingDoesNotComeBack(t *testing.T) {
 	last, before := a.acquired(calls), b.acquired(calls)
 	ctx := callerOf(withOwners(t.Context(), append(last.scopes(), before.scopes()...)...))
 	ctx.self = aNewOwner()
-	b.releaseLocked(before.stay)
+	b.unrecordLocked(before.stay)
 
 	who, by := b.lockFor(&ctx)
-	a.releaseLocked(last.stay)
-	of := b.beginLocked(who, by, new(stay))
+	a.unrecordLocked(last.stay)
+	of := b.beginCallLocked(who, by, new(stay))
 	b.unlock(by)
 	require.Equal(t, calls.self, who)
-	require.Equal(t, calls.self, ctx.at(&b.book), "its call goes on")
-	require.Equal(t, ctx.self, ctx.at(&a.book), "its owner holds nothing")
-	of.recordLocked(new(Hold))
-	by.called(of, true)
-	require.Equal(t, calls.self, ctx.at(&b.book))
-	require.Equal(t, ctx.self, ctx.at(&a.book), "it came back")
+	require.Equal(t, calls.self, ctx.ownerAt(&b.book), "its call goes on")
+	require.Equal(t, ctx.self, ctx.ownerAt(&a.book), "its owner holds nothing")
+	got := new(Hold)
+	of.recordLocked(got)
+	by.called(of, got)
+	require.Equal(t, calls.self, ctx.ownerAt(&b.book))
+	require.Equal(t, ctx.self, ctx.ownerAt(&a.book), "it came back")
 }
 
 // A ctx of a hold that was released before named its owner for what that acquired later.
@@ -40,20 +41,20 @@ func TestACtxOfAReleasedHoldNamesNobody(t *testing.T) {
 	calls := caller{self: aNewOwner()}
 	first := lock.acquired(calls)
 	of, by := lock.begins(calls) // another call of the owner's is under way
-	lock.releaseLocked(first.stay)
+	lock.unrecordLocked(first.stay)
 	lock.recordLocked(of, by)
 
 	ctx := callerOf(withOwners(t.Context(), first.scopes()...))
 	ctx.self = aNewOwner()
 	require.Same(t, first.stay, of)
-	require.Equal(t, ctx.self, ctx.at(&lock.book))
+	require.Equal(t, ctx.self, ctx.ownerAt(&lock.book))
 }
 
 // begins returns the stay of a call, as acquire does.
 func (m *leaseLock) begins(c caller) (of *stay, by *naming) {
 	who, by := m.lockFor(&c)
 	defer m.unlock(by)
-	return m.beginLocked(who, by, new(stay)), by
+	return m.beginCallLocked(who, by, new(stay)), by
 }
 
 // acquired is the record of a call that acquired it.
@@ -64,7 +65,7 @@ func (m *leaseLock) acquired(c caller) *Hold {
 func (m *leaseLock) recordLocked(of *stay, by *naming) *Hold {
 	h := new(Hold)
 	of.recordLocked(h)
-	m.endCallLocked(of, by, true)
+	m.endCallLocked(of, by, h)
 	return h
 }
 

@@ -34,10 +34,12 @@ type reentrant struct {
 // An ownership is what an owner has of the lock: an Acquire under way, then a grant, and
 // the records that share it.
 type ownership struct {
-	lock   *reentrant
-	stay   *stay   // on both sides of a read/write lock the same
-	by     *naming // which gave the first Acquire its owner, if it can end; else nil
-	teller teller  // tells of the first Acquire; used by that alone
+	lock *reentrant
+	stay *stay // on both sides of a read/write lock the same
+	// What counts the first Acquire until it is settled: the naming that gave its owner,
+	// or if that is new the one in its observer's ctx; nil: none that can end.
+	by     *naming
+	teller teller // tells of the first Acquire; used by that alone
 
 	observing presence // of the goroutine that reports the position
 
@@ -127,20 +129,26 @@ func (r *reentrant) acquireBare(a acquisition) (*Hold, error) {
 }
 
 // claim re-enters the owner's grant, or returns why that was lost. If there is none, it
-// returns a new ownership, which enter settles. While another goroutine of the
-// owner's is acquiring, it waits for that first.
+// returns a new ownership, which enter settles in any case. While another goroutine of
+// the owner's is acquiring, it waits for that first.
 func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership, error) {
+	var by *naming // which names the caller for as long as this waits
+	defer func() {
+		if by != nil {
+			by.waited(r.book)
+		}
+	}()
 	for {
-		hold, o, settled, err := r.claimOnce(&a.caller)
+		hold, mine, others, err := r.claimOnce(&a.caller, &by)
 		switch {
-		case settled == nil:
-			return hold, o, err
+		case others == nil:
+			return hold, mine, err
 		case a.single:
 			return nil, nil, &wait.Busy{Place: elsewhere, Cause: wait.ErrBusy}
-		case o.observing.isHere():
+		case others.observing.isHere():
 			return nil, nil, errObserving
 		}
-		if err := r.awaitTurn(ctx, settled); err != nil {
+		if err := r.awaitTurn(ctx, others.settled); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -149,8 +157,9 @@ func (r *reentrant) claim(ctx context.Context, a acquisition) (*Hold, *ownership
 var errObserving = errors.New("the owner is queueing for it, and its observer, which " +
 	"acquires it as the same owner, would wait for itself")
 
-// awaitTurn waits for another goroutine of the owner's, which is acquiring. When that has
-// ended, turn is closed; a LeaderLatch's has one token, for one to go on.
+// awaitTurn waits for another goroutine of the owner's, which is acquiring, until turn
+// yields: what an ownership has settled is closed; a LeaderLatch's turn has one token,
+// which is the caller's then.
 func (r *reentrant) awaitTurn(ctx context.Context, turn <-chan struct{}) error {
 	select {
 	case <-turn:
@@ -171,16 +180,17 @@ func (r *reentrant) awaitTurn(ctx context.Context, turn <-chan struct{}) error {
 // elsewhere is where an owner stands that acquires the lock on two goroutines at once.
 var elsewhere = wait.Place{Text: "its owner is acquiring it on another goroutine"}
 
-// claimOnce is claim without a wait. If it returns settled, the ownership is another
-// goroutine's, which closes that.
+// claimOnce is claim without a wait. If another goroutine of the owner's is acquiring, it
+// returns others, to wait for; counted is set then to the naming that counts the call.
 func (r *reentrant) claimOnce(
-	c *caller,
-) (hold *Hold, o *ownership, settled <-chan struct{}, err error) {
+	c *caller, counted **naming,
+) (hold *Hold, mine, others *ownership, err error) {
 	who, by := r.book.lockFor(c)
 	defer r.book.unlock(by)
-	if o = r.ownedLocked(who); o == nil {
+	o := r.ownedLocked(who)
+	if o == nil {
 		o = &ownership{lock: r, by: by}
-		o.stay = r.book.beginLocked(who, by, &o.made.stay)
+		o.stay = r.book.beginCallLocked(who, by, &o.made.stay)
 		o.stay.owned[r.side] = o
 		return nil, o, nil, nil
 	}
@@ -189,12 +199,16 @@ func (r *reentrant) claimOnce(
 		if o.settled == nil {
 			o.settled = make(chan struct{})
 		}
-		return nil, o, o.settled, nil
+		if by != nil && *counted == nil {
+			by.scopes[r.book].calls++
+			*counted = by
+		}
+		return nil, nil, o, nil
 	case o.grant.err() != nil:
 		return nil, nil, nil, o.grant.err()
 	}
 	if by != nil {
-		by.include(o.stay)
+		by.include(o.stay, o.stay.period.Load())
 	}
 	return o.recordLocked(new(Hold)), nil, nil, nil
 }
@@ -227,8 +241,8 @@ func (r *reentrant) enter(
 	callOrElse(func() {
 		call := a.ctx
 		if o.stay.who == a.self && a.self.identity != 0 && r.reporter.observer != nil {
-			// The caller's ctx names nobody: the owner is new. The observer's ctx names
-			// it: if the observer acquires the lock, it does so as that owner.
+			// The caller's ctx names nobody: the owner is the call's own. The observer's
+			// ctx names it: if the observer acquires the lock, it does so as that owner.
 			call = withOwners(call, scope{of: o.stay, calls: 1}) // this one
 			o.by = callerOf(call).naming
 		}
@@ -284,7 +298,7 @@ func (r *reentrant) settle(o *ownership, on backing) (hold *Hold) {
 		hold = o.recordLocked(&o.made.hold)
 		o.watchLocked()
 	}
-	r.book.endCallLocked(o.stay, o.by, on != nil)
+	r.book.endCallLocked(o.stay, o.by, hold)
 	if o.settled != nil {
 		close(o.settled)
 	}
@@ -333,7 +347,7 @@ func (r *reentrant) heldBy(who owner) (g *grant, observing bool) {
 	return g, o != nil && o.observing.isHere()
 }
 
-// What follows is the exported types' methods of these names.
+// These two are the exported types' methods of the same names.
 
 func (r *reentrant) IsOwned(ctx context.Context) bool { return r.LockPath(ctx) != "" }
 

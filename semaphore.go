@@ -89,7 +89,7 @@ func newSemaphore(
 		return nil, errors.New("WithNames: semaphores count only their own leases")
 	}
 	settings.lint = settings.newLint("semaphore", path)
-	// Of the leases the rule counts only if the maximum is 1: see enterLeases.
+	// For the leases the rule matters only if the maximum is 1: see enterLeases.
 	queue := func(dir, kind string) *seqnode.Queue {
 		return settings.queue(zkpath.Join(path, dir), kind, []string{kind}, everybody)
 	}
@@ -177,12 +177,12 @@ func (s *InterProcessSemaphoreV2) acquireWithin(
 		t.failed(err)
 		return nil, err
 	}
-	return s.grant(&t, nodes, together), nil
+	return s.makeLeases(&t, nodes, together), nil
 }
 
-// grant makes leases of znodes that are held. If the observer panics or ends the
+// makeLeases makes leases of znodes that are held. If the observer panics or ends the
 // goroutine, all are released.
-func (s *InterProcessSemaphoreV2) grant(
+func (s *InterProcessSemaphoreV2) makeLeases(
 	t *teller, nodes []*znode.Node, together func(leases []*Hold) *Hold,
 ) []*Lease {
 	leases, holds := make([]*Lease, len(nodes)), make([]*Hold, len(nodes))

@@ -65,6 +65,22 @@ type queuedAt struct {
 	ahead int
 }
 
+// awaitSettled waits until the owner is admitted, or not to be.
+func (w *waiter) awaitSettled(ctx context.Context) {
+	for {
+		select {
+		case at := <-w.queued:
+			w.onQueued(at)
+		case <-w.settled:
+			return
+		case <-ctx.Done():
+			// After this it is settled, by depart or by a grant that was faster.
+			w.depart(outcome.Cancelled(ctx), znode.RanOut(ctx))
+			return
+		}
+	}
+}
+
 // wait waits until the owner is admitted. It calls the Listener itself, on the caller's
 // goroutine, and never with the mutex held: that is code of the user's.
 func (w *waiter) wait(ctx context.Context, asked time.Time) (*Share, error) {
@@ -76,18 +92,7 @@ func (w *waiter) wait(ctx context.Context, asked time.Time) (*Share, error) {
 			w.giveBack()
 		}
 	}()
-	for settled := false; !settled; {
-		select {
-		case at := <-w.queued:
-			w.onQueued(at)
-			continue
-		case <-w.settled:
-		case <-ctx.Done():
-			// After this it is settled, by depart or by a grant that was faster.
-			w.depart(outcome.Cancelled(ctx), znode.RanOut(ctx))
-		}
-		settled = true
-	}
+	w.awaitSettled(ctx)
 	select {
 	case at := <-w.queued: // it came before the outcome, and select picks either
 		w.onQueued(at)

@@ -278,9 +278,9 @@ func (e *entry) granted(g *generation, n *znode.Node, err error) bool {
 	return true
 }
 
-// blockerLocked returns the generation for which the waiters wait: the current one, or
-// nil if there is none or it is one of readers that admits no more. Beside that one they
-// wait with a znode of their own, the next generation's, which it does not block.
+// blockerLocked returns the generation for which the waiters wait: the current one. It is
+// nil if there is none, or one of readers that admits no more: then they queue with the
+// znode of the next generation, which that one does not block.
 func (e *entry) blockerLocked() *generation {
 	if e.current != nil && e.together && e.current.roomLocked() == 0 {
 		return nil

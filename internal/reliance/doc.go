@@ -10,8 +10,8 @@
 //
 //	Track ──► waits ──► Hold ──► held ──► Untrack
 //	            │                 │
-//	            │                 ├ notified if the session is suspended (SuspendedNotices)
-//	            └─────────────────┴ notified if the session has ended (EndedNotices)
+//	            │                 ├ notified if the session is suspended
+//	            └─────────────────┴ notified if the session has ended
 //
 // It may be notified again; that does not untrack it.
 //

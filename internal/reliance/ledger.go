@@ -331,7 +331,8 @@ func (l *Ledger) EndedNotices() []Notice {
 	})
 }
 
-// SuspendedNotices returns those of what is held and cannot be relied on any more.
+// SuspendedNotices returns a notice for each held ephemeral that cannot be relied on any
+// more.
 func (l *Ledger) SuspendedNotices() []Notice {
 	return l.notices(func(t *tracked, cause error) bool {
 		return t.held && errors.Is(cause, outcome.ErrOutOfTouch)

@@ -563,8 +563,8 @@ func mayBeIdle(name string) bool {
 	return znode.MayBeCached(name) || znode.IsSingleAttempt(name)
 }
 
-// isBehindSingleAttempt tells whether the blocker is a single attempt that may be about to
-// leave. That matters to another one, and to an entry in which there may be some.
+// isBehindSingleAttempt tells whether the blocker is a single attempt that may be about
+// to leave. That matters to another one, and to an entry in which there may be some.
 func (w *waiter) isBehindSingleAttempt() bool {
 	asks := w.request.SingleAttempt || w.request.OnDecision != nil
 	behind := w.decided.behind

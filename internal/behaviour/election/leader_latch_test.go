@@ -317,3 +317,34 @@ func TestALatchAndItsConnection(t *testing.T) {
 		require.NoError(t, latch.Close(t.Context()), "the Await has told")
 	})
 }
+
+// The ctx of a term ends with Close, which said then that all was well.
+func TestALatchIsClosedByTheCtxOfItsTerm(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		latch := newLatch(t, b.Ours)
+		within := await(t, latch).leads(t).Context(t.Context())
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		require.ErrorContains(t, latch.Close(within), "release not confirmed")
+	})
+}
+
+func TestALatchIsClosedAgainByItsObserver(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var latch *recipes.LeaderLatch
+		var again, awaited error
+		latch = newLatch(t, b.Ours, recipes.WithObserver(
+			func(_ context.Context, e recipes.Event) {
+				if e.Kind == recipes.EventReleased {
+					again = latch.Close(t.Context())
+					_, awaited = latch.Await(t.Context())
+				}
+			}))
+		await(t, latch).leads(t)
+		began := time.Now()
+		require.NoError(t, latch.Close(t.Context()))
+		require.Zero(t, time.Since(began))
+		require.NoError(t, again)
+		require.ErrorContains(t, awaited, "was closed")
+		require.Empty(t, locktest.Znodes(b))
+	})
+}

@@ -507,3 +507,38 @@ func TestDo(t *testing.T) {
 
 // A wrapper embeds a lock; the zero one none.
 type wrapper struct{ recipes.InterProcessLock }
+
+// A release that is not confirmed was hidden behind the loss of another lock, with which
+// its ctx had ended.
+func TestDoTellsOfAReleaseBesideALoss(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var inner error
+		_ = recipes.Do(t.Context(), b.Mutex(t, b.Other, "/outer"), func(
+			ctx context.Context, outer *recipes.Hold,
+		) error {
+			inner = recipes.Do(ctx, b.Lock, func(
+				ctx context.Context, _ *recipes.Hold,
+			) error {
+				b.Cluster.Link("ours").Stall(zktest.Both)
+				b.Lose(t, outer)
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+			return nil
+		})
+		require.ErrorIs(t, inner, recipes.ErrLockLost)
+		require.ErrorContains(t, inner, "release not confirmed")
+	})
+}
+
+// The ctx of a hold ends with its release, whose error said that the caller is no owner.
+func TestAReleaseByTheCtxOfItsHold(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		within := locktest.Acquire(t.Context(), t, b.Lock).Context(t.Context())
+		b.Cluster.Link("ours").Stall(zktest.Both)
+		err := b.Lock.Release(within)
+		require.ErrorContains(t, err, "release not confirmed")
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, recipes.ErrNotOwner)
+	})
+}

@@ -754,3 +754,56 @@ func TestAKeptCtxOfAnOwnerThatOnlyWaits(t *testing.T) {
 		require.NoError(t, ours.Release(kept))
 	})
 }
+
+// A call with a ctx that waits behind another one of its owner's stays that owner's, even
+// if the hold is released meanwhile, and the other call fails.
+func TestAWaiterBehindItsOwnOwnerStaysThatOwner(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		x, y := b.Mutex(t, b.Ours, "/x"), b.Mutex(t, b.Ours, "/y")
+		hold := locktest.Acquire(t.Context(), t, recipes.NewInterProcessMultiLockOf(x, y))
+		kept := context.WithoutCancel(hold.Context(t.Context()))
+		require.NoError(t, y.Release(kept))
+		theirs := locktest.Acquire(t.Context(), t, b.Mutex(t, b.Other, "/y"))
+		first := locktest.Start(func() error {
+			_, err := y.AcquireTimeout(kept, 10*time.Second)
+			return err
+		})
+		time.Sleep(time.Second)
+		second := locktest.Start(func() error { return y.Acquire(kept) })
+		time.Sleep(time.Second)
+		require.ErrorIs(t, hold.Release(t.Context()), recipes.ErrNotOwner, "of y")
+		require.NoError(t, <-first)
+		require.NoError(t, theirs.Release(t.Context()))
+		require.NoError(t, <-second)
+		require.NoError(t, y.Release(kept), "it was acquired by this ctx")
+	})
+}
+
+// What the call got is released before its observer returns, and its owner comes back:
+// the ctx of the call names that no more.
+func TestAKeptCtxIsNotRevivedByACallThatEndsLate(t *testing.T) {
+	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
+		var slow atomic.Bool
+		goOn := make(chan struct{})
+		s := locktest.NewSemaphore(t, b.Ours, "/s", 3, recipes.WithObserver(
+			func(_ context.Context, e recipes.Event) {
+				if e.Kind == recipes.EventAcquired && slow.Swap(false) {
+					<-goOn
+				}
+			}))
+		lock, owner := s.AsLock(1), locktest.Owner(t)
+		hold := locktest.Acquire(owner, t, lock)
+		kept := context.WithoutCancel(hold.Context(t.Context()))
+		slow.Store(true)
+		late := locktest.Start(func() error { return lock.Acquire(kept) })
+		time.Sleep(time.Second)
+		require.NoError(t, hold.Release(owner))
+		require.NoError(t, lock.Release(owner), "what the call has got")
+		again := locktest.Acquire(owner, t, lock)
+		others := locktest.Acquire(t.Context(), t, lock)
+		close(goOn)
+		require.NoError(t, <-late)
+		require.Same(t, again, lock.Hold(owner))
+		require.Same(t, others, lock.Hold(kept))
+	})
+}

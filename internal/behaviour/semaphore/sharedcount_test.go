@@ -2,8 +2,8 @@ package semaphore_test
 
 import (
 	"context"
-	"errors"
 	"encoding/binary"
+	"errors"
 	"log/slog"
 	"math"
 	"path"
