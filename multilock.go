@@ -169,9 +169,9 @@ func (m *multiLock) acquire(a acquisition) (hold *Hold, err error) {
 	}
 }
 
-// acquireEach acquires all members once. If one cannot be acquired, or one that it got has
-// ended meanwhile (ended), it gives back those that it got, also if an observer, or the
-// ctx, panics or ends the goroutine.
+// acquireEach acquires all members once. If one cannot be acquired, or one that it got
+// has ended meanwhile (ended), it gives back those that it got, also if an observer, or
+// the ctx, panics or ends the goroutine.
 func (m *multiLock) acquireEach(a acquisition) (members []*Hold, ended *Hold, err error) {
 	kept := false
 	defer func() {
@@ -208,8 +208,8 @@ func endedOf(holds []*Hold) *Hold {
 	return holds[at]
 }
 
-// awaitGivenBack waits a short time for what was given back, also in an outage, and returns
-// err with what has failed of that. What is not confirmed by then goes on in the
+// awaitGivenBack waits a short time for what was given back, also in an outage, and
+// returns err with what has failed of that. What is not confirmed by then goes on in the
 // background, and is no error. Nor is that a member was lost before.
 func (a acquisition) awaitGivenBack(err error) error {
 	if len(*a.givenBack) == 0 {

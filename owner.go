@@ -245,9 +245,9 @@ func WithOwner(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &naming{who: aNewOwner()})
 }
 
-// withOwners returns a ctx that names the owner of each scope at its lock, before all that
-// ctx names. The scopes of one owner share a naming: it lasts while that holds something
-// in one of them.
+// withOwners returns a ctx that names the owner of each scope at its lock, before all
+// that ctx names. The scopes of one owner share a naming: it lasts while that holds
+// something in one of them.
 func withOwners(ctx context.Context, scopes ...scope) context.Context {
 	outer, _ := ctx.Value(ownerKey{}).(*naming)
 	all := outer

@@ -99,9 +99,10 @@ func parseCount(data []byte) (int, error) {
 }
 
 // SetSharedCount creates or sets the znode with a shared maximum, 1 to 2147483647. It
-// survives an outage until ctx is done; then the error matches ErrUnavailable: the maximum
-// may have been set, or may still be set a moment later. WithACL sets the ACL of the
-// znodes that it creates; else anyone may change the maximum. Other options are errors.
+// survives an outage until ctx is done; then the error matches ErrUnavailable: the
+// maximum may have been set, or may still be set a moment later. WithACL sets the ACL of
+// the znodes that it creates; else anyone may change the maximum. Other options are
+// errors.
 //
 // Without that znode, Acquire's error wraps zk.ErrNoNode. Acquire looks for the znode for
 // up to a second, since it may be deleted to be set again; a single attempt looks once.

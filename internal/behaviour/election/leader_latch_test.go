@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -318,11 +319,14 @@ func TestALatchAndItsConnection(t *testing.T) {
 	})
 }
 
-// The ctx of a term ends with Close, which said then that all was well.
-func TestALatchIsClosedByTheCtxOfItsTerm(t *testing.T) {
+// The ctx of a hold ends with its release, with a cause that matches ErrNotOwner: Close
+// took that for nothing to leave.
+func TestALatchIsClosedWithTheCtxOfAReleasedHold(t *testing.T) {
 	locktest.InBubble(t, func(t *testing.T, b *locktest.Bubble) {
 		latch := newLatch(t, b.Ours)
-		within := await(t, latch).leads(t).Context(t.Context())
+		await(t, latch).leads(t)
+		within, cancel := context.WithCancelCause(t.Context())
+		cancel(fmt.Errorf("another lock: %w", recipes.ErrNotOwner))
 		b.Cluster.Link("ours").Stall(zktest.Both)
 		require.ErrorContains(t, latch.Close(within), "release not confirmed")
 	})
