@@ -33,9 +33,9 @@ func (q *Queue) check() error {
 		return fmt.Errorf(
 			"changed %d, now %d, ahead %d", q.changed, q.now, q.aheadOfFirst)
 	}
-	if (q.directoryKnown != 0) != (q.directory != 0) {
+	if (q.incarnationKnown != 0) != (q.incarnation != 0) {
 		return fmt.Errorf(
-			"directory %d, watched %v", q.directory, q.directoryKnown != 0)
+			"directory %d, watched %v", q.incarnation, q.incarnationKnown != 0)
 	}
 	for i, a := range q.absent {
 		if i >= absentAtMost || a.gone < q.last.asked || a.gone > q.now ||

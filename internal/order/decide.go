@@ -98,7 +98,7 @@ func (q *Queue) byNumber(m *Member, now Epoch) (d Decision, ok bool) {
 	switch {
 	case !q.counts(m.name), m.orphans, m.doubted != 0:
 		return d, false
-	case !q.directoryKnown.isTrue(now), q.mark.Token < q.directory:
+	case !q.incarnationKnown.isTrue(now), q.mark.Token < q.incarnation:
 		return d, false // numbers start over in another incarnation
 	}
 	ahead, isClear, ok := q.between(m)
@@ -108,7 +108,7 @@ func (q *Queue) byNumber(m *Member, now Epoch) (d Decision, ok bool) {
 	case m.token == 0:
 		// It may be m's turn, but is m of this incarnation? Its token says so.
 		return Decision{Ask: ConfirmOwn, Ahead: ahead}, true
-	case m.token < q.directory, q.isListedBehind(m, now):
+	case m.token < q.incarnation, q.isListedBehind(m, now):
 		return d, false
 	}
 	return Decision{Granted: true, First: isClear, Ahead: ahead, By: ByNumber}, true
@@ -145,7 +145,7 @@ func (q *Queue) between(m *Member) (ahead int, isClear, ok bool) {
 			// writer may have left, and be the watermark.
 			continue
 		}
-		if next--; b.name.Seq != next || b.token < q.directory {
+		if next--; b.name.Seq != next || b.token < q.incarnation {
 			return 0, false, false
 		}
 		ahead++

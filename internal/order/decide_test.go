@@ -223,7 +223,7 @@ func TestWhoFindsANumberMissingHasMetAStranger(t *testing.T) {
 	t.Parallel()
 	for short, plan := range map[string]Plan{"L-2": WithDirectory, "L-3": WithList} {
 		d := newDriver(t, mutexRules)
-		d.Directory(0, 10)
+		d.LearnIncarnation(0, 10)
 		d.Remember(Watermark{Seq: 1, Token: 101})
 		m := d.create(short)
 		d.show(short)
@@ -371,7 +371,7 @@ func numbered(n int) (names []string) {
 func TestManyOfOneProcess(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, mutexRules)
-	d.Directory(0, 10)
+	d.LearnIncarnation(0, 10)
 	first := d.create("L-1")
 	d.show("L-1")
 	d.is(first, "first")
@@ -406,11 +406,11 @@ func TestNumbers(t *testing.T) {
 		change func(d *driver)
 		want   string
 	}{
-		"next":                     {func(*driver) {}, "first"},
-		"no watch":                 {func(d *driver) { d.Directory(0, 0) }, "list"},
-		"watched in another epoch": {func(d *driver) { d.epoch++ }, "sync"},
-		"recreated":                {func(d *driver) { d.Directory(0, 102) }, "list"},
-		"order not kept":           {func(d *driver) { d.rules.Ordered = false }, "list"},
+		"next":          {func(*driver) {}, "first"},
+		"no watch":      {func(d *driver) { d.LearnIncarnation(0, 0) }, "list"},
+		"another epoch": {func(d *driver) { d.epoch++ }, "sync"},
+		"recreated":     {func(d *driver) { d.LearnIncarnation(0, 102) }, "list"},
+		"not ordered":   {func(d *driver) { d.rules.Ordered = false }, "list"},
 		"switched off": {func(d *driver) {
 			d.rules.Without = ByNumber
 		}, "list"},
@@ -427,7 +427,7 @@ func TestNumbers(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			d := newDriver(t, mutexRules)
-			d.Directory(0, 10)
+			d.LearnIncarnation(0, 10)
 			d.Remember(Watermark{Seq: 1, Token: 101})
 			m := d.create("L-2")
 			c.change(d)
@@ -485,7 +485,7 @@ func TestNumbersPassMembersThatHaveHandedOver(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			d := newDriver(t, mutexRules)
-			d.Directory(0, 10)
+			d.LearnIncarnation(0, 10)
 			d.Remember(Watermark{Seq: 1, Token: 101})
 			b, m := d.create("L-2"), d.create("L-3")
 			c.between(d, b)
@@ -525,7 +525,7 @@ func TestNumbersPassReaders(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			d := newDriver(t, readWriteRules)
-			d.Directory(0, 10)
+			d.LearnIncarnation(0, 10)
 			c.ahead(d)
 			m := d.create("R-2")
 			d.is(m, c.want)
@@ -533,14 +533,14 @@ func TestNumbersPassReaders(t *testing.T) {
 	}
 
 	d := newDriver(t, readWriteRules)
-	d.Directory(0, 10)
+	d.LearnIncarnation(0, 10)
 	d.Remember(Watermark{Seq: 0, Token: 100})
 	under(d, "R-")
 	d.mark = Watermark{Seq: 0, Token: 100}
 	require.Equal(t, 1, d.is(d.create("R-2"), "granted").Ahead)
 
 	d = newDriver(t, readWriteRules)
-	d.Directory(0, 10)
+	d.LearnIncarnation(0, 10)
 	d.Remember(Watermark{Seq: 1, Token: 101})
 	a, m := d.create("R-2"), d.create("R-3")
 	d.is(m, "granted")
@@ -703,7 +703,7 @@ func TestWhoHasTheFirstsNumberHasNotGone(t *testing.T) {
 		d.show("L-1")
 		d.is(a, "first")
 		b := d.create("L-2")
-		d.Directory(d.epoch, d.czxid)
+		d.LearnIncarnation(d.epoch, d.czxid)
 		d.Held(a, true)
 		d.leave(a)
 		d.is(b, "first")
@@ -713,7 +713,7 @@ func TestWhoHasTheFirstsNumberHasNotGone(t *testing.T) {
 		d.leave(b)
 		d.confirm(c)
 		if !watched {
-			d.Directory(d.epoch, 0)
+			d.LearnIncarnation(d.epoch, 0)
 		}
 		d.is(c, "behind A-2")
 		d.gone("A-2")
@@ -952,7 +952,7 @@ func TestWhichListServes(t *testing.T) {
 	a = d.Asking(0, false)
 	d.rules.Fresh = true
 	require.True(t, d.Serves(a, m, 0))
-	d.Directory(0, 0)
+	d.LearnIncarnation(0, 0)
 	require.False(t, d.Serves(a, m, 0))
 }
 
@@ -1081,7 +1081,7 @@ func TestWithoutSources(t *testing.T) {
 		r := mutexRules
 		r.Without = without
 		d := newDriver(t, r)
-		d.Directory(0, 10)
+		d.LearnIncarnation(0, 10)
 		a, m := d.create("L-2"), d.create("L-3")
 		d.show("L-2", "L-3")
 		d.confirm(m)
@@ -1115,7 +1115,7 @@ func TestAnUncertainOrderIsRefused(t *testing.T) {
 func TestNumbersOverTheWrap(t *testing.T) {
 	t.Parallel()
 	d := newDriver(t, mutexRules)
-	d.Directory(0, 10)
+	d.LearnIncarnation(0, 10)
 	at := func(seq int32) seqname.Name {
 		return seqname.Name{Text: fmt.Sprint("L-", seq), Kind: "L-", Seq: seq}
 	}
@@ -1216,7 +1216,7 @@ func TestFollowed(t *testing.T) {
 
 func TestDecideAllocatesNothing(t *testing.T) {
 	d := newDriver(t, mutexRules)
-	d.Directory(0, 10)
+	d.LearnIncarnation(0, 10)
 	var names []string
 	for i := range 1000 {
 		names = append(names, fmt.Sprint("L-", i))

@@ -48,8 +48,8 @@ type Decision struct {
 	Beyond seqname.Name
 	// Local is the blocker if it is a member that lives, of the same session. No watch is
 	// set on it: call Decide again after its Left, Lost or Removed. The driver begins to
-	// watch the directory ([Queue.Directory]) if it does not, so that numbers can tell
-	// who is next.
+	// watch the directory ([Queue.LearnIncarnation]) if it does not, so that numbers can
+	// tell who is next.
 	Local *Member
 	// Next: as far as is known, nobody but Behind is in the way.
 	Next bool

@@ -16,7 +16,7 @@
 //     answer, then call Decide again. Repeat a request that failed. Call Decide again,
 //     too, if the epoch grew.
 //   - At any time: Confirmed when the watch on the member's own znode is set, Unconfirmed
-//     when it fires, Directory for the watch on the directory, and LearnToken.
+//     when it fires, LearnIncarnation for the watch on the directory, and LearnToken.
 //   - When the lock is granted: Held, before anybody relies on it, or NotHeld if nobody
 //     may rely on it.
 //   - At the end of a member, whether waiting or held: Left or Lost at once. Then the

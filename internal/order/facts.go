@@ -28,7 +28,7 @@ type Stamp struct {
 	// firm: the server has applied all that this process had seen before the epoch
 	firm bool
 	// the incarnation of the directory by the last list at that time
-	directory int64
+	incarnation int64
 }
 
 // A Plan is what to send with a create.
@@ -39,8 +39,8 @@ const (
 	// answer.
 	WithList Plan = iota
 	// WithDirectory says to send no list if the connection tells the czxid of each create
-	// and the driver can watch the directory ([Queue.Directory]), which it begins now.
-	// Otherwise it does as for WithList.
+	// and the driver can watch the directory ([Queue.LearnIncarnation]), which it begins
+	// now. Otherwise it does as for WithList.
 	WithDirectory
 	// NoList says to send nothing with it. A member of this process goes first most
 	// likely.

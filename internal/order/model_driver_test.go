@@ -165,8 +165,8 @@ func (m *model) directoryRead(r *request) {
 	m.directory = ""
 	if !r.lost && r.found && m.k.watches[theDirectory] != nil {
 		m.directory = "watched"
-		m.q.Directory(r.epoch, r.dir.czxid)
-		m.fact("Directory(epoch %d, %d)", r.epoch, r.dir.czxid)
+		m.q.LearnIncarnation(r.epoch, r.dir.czxid)
+		m.fact("LearnIncarnation(epoch %d, %d)", r.epoch, r.dir.czxid)
 	}
 	r.by.dirty = true
 }

@@ -103,13 +103,13 @@ func (f *faulty) Unconfirmed(m *Member) {
 	}
 }
 
-func (f *faulty) Directory(e Epoch, czxid int64) {
+func (f *faulty) LearnIncarnation(e Epoch, czxid int64) {
 	e = f.at(e)
 	if f.dir != nil {
 		f.dir(f, e, czxid)
 		return
 	}
-	f.queue.Directory(e, czxid)
+	f.queue.LearnIncarnation(e, czxid)
 }
 
 func (f *faulty) Held(m *Member, first bool) { f.queue.Held(m, first || f.first) }
@@ -143,7 +143,7 @@ var faults = []fault{
 	planted(1328, "numbers are compared across incarnations", faulty{
 		list: func(_ *faulty, _ *Stamp, l *Listing) { l.Czxid = min(l.Czxid, 1) },
 		dir: func(f *faulty, e Epoch, czxid int64) {
-			f.queue.Directory(e, min(czxid, 1))
+			f.queue.LearnIncarnation(e, min(czxid, 1))
 		},
 	}),
 	planted(1, "a list from before the create proves a member missing", faulty{
@@ -160,7 +160,7 @@ var faults = []fault{
 	planted(4614, "the directory's watch that has fired is ignored", faulty{
 		dir: func(f *faulty, e Epoch, czxid int64) {
 			if czxid != 0 {
-				f.queue.Directory(e, czxid)
+				f.queue.LearnIncarnation(e, czxid)
 			}
 		},
 	}),

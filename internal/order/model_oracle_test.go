@@ -22,7 +22,7 @@ type queue interface {
 	Confirmed(m *Member, e Epoch)
 	Unconfirmed(m *Member)
 	Doubt(m *Member)
-	Directory(e Epoch, czxid int64)
+	LearnIncarnation(e Epoch, czxid int64)
 	Held(m *Member, first bool)
 	NotHeld(m *Member)
 	Left(m *Member, isInUse bool)

@@ -322,8 +322,8 @@ func (m *model) pollDirectory() {
 	}
 	m.k.fired = slices.DeleteFunc(m.k.fired, isDirectory)
 	if m.directory == "watched" {
-		m.q.Directory(m.epoch, 0)
-		m.fact("Directory(0)")
+		m.q.LearnIncarnation(m.epoch, 0)
+		m.fact("LearnIncarnation(0)")
 	}
 	m.directory = "" // what was asked for is of no use: it fired
 }

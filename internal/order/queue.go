@@ -41,10 +41,11 @@ type Queue struct {
 	// larger token.
 	mark Watermark
 
-	// directory is the incarnation, by the last call of Directory; zero if it is not
-	// known. directoryKnown is the epoch of that, and set if and only if directory is.
-	directory      int64
-	directoryKnown lapsing
+	// incarnation is that of the directory, by the last call of LearnIncarnation; zero if
+	// it is not known. incarnationKnown is the epoch of that, and set if and only if that
+	// is.
+	incarnation      int64
+	incarnationKnown lapsing
 
 	// settled is the latest epoch whose server is known to have applied all that this
 	// process had seen before that epoch.
@@ -177,7 +178,7 @@ func (q *Queue) Asking(e Epoch, synced bool) Stamp {
 		q.settle(e)
 	}
 	return Stamp{
-		at: q.tick(), epoch: e, firm: q.settled.isTrue(e), directory: q.last.czxid,
+		at: q.tick(), epoch: e, firm: q.settled.isTrue(e), incarnation: q.last.czxid,
 	}
 }
 
@@ -237,12 +238,12 @@ func (q *Queue) Listed(stamp Stamp, l Listing) (missing []*Member, err error) {
 // others wait for; a member that lives and whose znode is gone is [Queue.Lost] and then
 // [Queue.Removed].
 func (q *Queue) Gone(stamp Stamp, n seqname.Name) {
-	directory := stamp.directory
+	incarnation := stamp.incarnation
 	if m := q.member(n); m != nil {
 		q.Lost(m)
-		directory = 0 // the name of a member is known to be that member's
+		incarnation = 0 // the name of a member is known to be that member's
 	}
-	q.noteGone(n, q.change(), stamp.at, directory)
+	q.noteGone(n, q.change(), stamp.at, incarnation)
 }
 
 // There says that a read that was sent after the Stamp has found the znode of a
@@ -250,7 +251,7 @@ func (q *Queue) Gone(stamp Stamp, n seqname.Name) {
 // There or Gone. It also reports the read by which it sets a watch on [Decision.Behind].
 func (q *Queue) There(stamp Stamp, n seqname.Name) {
 	q.tick()
-	if at, ok := q.last.find(n); ok && stamp.directory == q.last.czxid {
+	if at, ok := q.last.find(n); ok && stamp.incarnation == q.last.czxid {
 		e := &q.last.entries[at]
 		e.seen = max(e.seen, stamp.at)
 		// A report from before the read was wrong, or of another incarnation. One from
@@ -295,17 +296,18 @@ func (q *Queue) Doubt(m *Member) {
 	m.doubted = q.change()
 }
 
-// Directory says that the directory was read, with a watch that is pending, and its
-// czxid: its incarnation. e is the epoch, read before the request was sent; the knowledge
-// lapses with it. czxid 0: no watch is pending. It has fired, whatever the reason, or was
-// never set. The driver polls the watch before each call of [Queue.Decide].
-func (q *Queue) Directory(e Epoch, czxid int64) {
+// LearnIncarnation says that the directory was read, with a watch that is pending, and
+// its czxid: its incarnation. e is the epoch, read before the request was sent; the
+// knowledge lapses with it. czxid 0: no watch is pending. It has fired, whatever the
+// reason, or was never set. The driver polls the watch before each call of
+// [Queue.Decide].
+func (q *Queue) LearnIncarnation(e Epoch, czxid int64) {
 	if q.tick(); czxid == 0 {
 		q.change() // somebody may have come or gone, or the directory itself
 	}
-	q.directory, q.directoryKnown = czxid, 0
+	q.incarnation, q.incarnationKnown = czxid, 0
 	if czxid != 0 {
-		q.directoryKnown = in(e)
+		q.incarnationKnown = in(e)
 	}
 }
 
@@ -387,9 +389,9 @@ func (q *Queue) Removed(m *Member, gone bool) {
 	}
 }
 
-// noteGone takes note that n has gone. directory is zero of a member.
-func (q *Queue) noteGone(n seqname.Name, gone, asked moment, directory int64) {
-	if at, ok := q.last.find(n); ok && (directory == q.last.czxid || directory == 0) {
+// noteGone takes note that n has gone. incarnation is zero of a member.
+func (q *Queue) noteGone(n seqname.Name, gone, asked moment, incarnation int64) {
+	if at, ok := q.last.find(n); ok && (incarnation == q.last.czxid || incarnation == 0) {
 		q.last.entries[at].gone, q.last.entries[at].asked = gone, asked
 		return
 	}
@@ -397,7 +399,7 @@ func (q *Queue) noteGone(n seqname.Name, gone, asked moment, directory int64) {
 	if len(q.absent) == absentAtMost {
 		q.absent = slices.Delete(q.absent, 0, 1)
 	}
-	q.absent = append(q.absent, absence{n, gone, asked, directory})
+	q.absent = append(q.absent, absence{n, gone, asked, incarnation})
 }
 
 // replaceLast makes s the last list.
@@ -414,7 +416,7 @@ func (q *Queue) replaceLast(s snapshot) {
 	})
 	for _, a := range q.absent {
 		at, ok := s.find(a.Name)
-		if ok && (a.directory == s.czxid || a.directory == 0) {
+		if ok && (a.incarnation == s.czxid || a.incarnation == 0) {
 			s.entries[at].gone, s.entries[at].asked = a.gone, a.asked
 		}
 	}

@@ -89,7 +89,7 @@ func (s *snapshot) keep(old *snapshot) {
 type absence struct {
 	seqname.Name
 	gone, asked moment // see entry
-	directory   int64  // the incarnation; zero of a member, whose name no other has
+	incarnation int64  // zero of a member, whose name no other has
 }
 
 // absentAtMost bounds what is remembered. One that is forgotten costs a read.

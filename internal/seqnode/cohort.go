@@ -184,7 +184,7 @@ func (c *cohort) decide(m *Member) order.Decision {
 	c.mu.Lock()
 	before := c.epoch()
 	czxid, _ := c.key.conn.IncarnationNow(m.queue.Dir) // 0: not known
-	c.order.Directory(before, czxid)
+	c.order.LearnIncarnation(before, czxid)
 	c.confirmLocked(m)
 	d := c.order.Decide(m.self, c.epoch())
 	token := m.self.Token()

@@ -39,7 +39,7 @@ type waiter struct {
 	rests        bool // it is far from its turn: see rest in the package's words
 	lookedAtLast bool // it has looked before the end of the wait: see lookAtLast
 	beyondGone   bool // since the last decision the one beyond has gone, most likely
-	// the last list has shown one ahead that certainly holds the lock, or waits; see saw
+	// one ahead certainly holds the lock, or waits, as the last list has shown; see actOn
 	userAhead  bool
 	notLeaving seqname.Name // a single attempt's that has not left soon; see checkStall
 }
@@ -233,7 +233,7 @@ func (w *waiter) useFirstList(ctx context.Context) error {
 	}
 	l, err := w.cohort.report(w.queue, a)
 	if err == nil {
-		w.saw(l)
+		w.actOn(l)
 	}
 	return err
 }
@@ -261,15 +261,15 @@ func (w *waiter) list(ctx context.Context, mayLag bool) error {
 	w.beyondGone = false
 	l, err := w.cohort.list(ctx, w.Member, mayLag)
 	if err == nil {
-		w.saw(l)
+		w.actOn(l)
 	}
 	return err
 }
 
-// saw acts on a list: it deletes other znodes with the id of w's znode, and reports what
-// should not be there, on the goroutine of the waiter. If that is not the user's
+// actOn acts on a list: it deletes other znodes with the id of w's znode, and reports
+// what should not be there, on the goroutine of the waiter. If that is not the user's
 // (Request.OnDecision), the report cannot end it.
-func (w *waiter) saw(l listed) {
+func (w *waiter) actOn(l listed) {
 	w.userAhead = false
 	for _, n := range l.names {
 		w.node.DiscardOrphan(n.Text)
@@ -589,7 +589,7 @@ func (w *waiter) startStall() {
 func (w *waiter) checkStall(ctx context.Context) error {
 	l, err := w.cohort.list(ctx, w.Member, false)
 	if err == nil {
-		w.saw(l)
+		w.actOn(l)
 	}
 	p := w.stall
 	p.due = time.After(p.every)

@@ -356,7 +356,7 @@ func (c *Conn) Hold(path string, margin time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	until, err := c.ledger.Hold(path, margin)
-	c.heartbeat.lookByLocked(until)
+	c.heartbeat.lookEarlierLocked(until)
 	return err
 }
 
@@ -383,7 +383,7 @@ func (c *Conn) After(d time.Duration, f func()) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.ledger.Set(d, f)
-	c.heartbeat.lookByLocked(a.At())
+	c.heartbeat.lookEarlierLocked(a.At())
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -134,8 +134,8 @@ func (h *heartbeat) setNextLocked(at time.Time) {
 	h.conn.ledger.LookBy(at)
 }
 
-// lookByLocked makes the next look no later than at, unless that is zero.
-func (h *heartbeat) lookByLocked(at time.Time) {
+// lookEarlierLocked makes the next look no later than at, unless that is zero.
+func (h *heartbeat) lookEarlierLocked(at time.Time) {
 	if h.timer != nil && !at.IsZero() && at.Before(h.next) {
 		h.next = at
 		h.timer.Reset(at.Sub(h.conn.ledger.Now()))

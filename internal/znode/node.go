@@ -74,8 +74,8 @@ type loss struct {
 // relies on the Node: the owner of a held one has left, and the margins are over. No
 // other znode has that path, since the Node's id is in it.
 type life struct {
-	state   state
-	wasHeld bool // somebody relies on it, or did when it ended
+	state    state
+	reliedOn bool // somebody relies on it, or did when it ended
 	// The two conditions for that delete.
 	sessionOver bool // see sessionEndedLocked
 	abandoned   bool // see abandonLocked
@@ -84,11 +84,11 @@ type life struct {
 	cause   error // why it ended
 	// The znode stays until then, however the Node ends: a holder may take that long to
 	// stop, and others go on once the znode is gone.
-	stays   deadline
+	lingers deadline
 	times   *times              // nil: ExpireLater was not called, and it was not lost
 	tenants map[Tenant]struct{} // who else is notified of a loss
 	// Those who were notified of a loss, whatever its cause, have until then to stop:
-	// what has outlived its session is not deleted before. (stays delays every delete,
+	// what has outlived its session is not deleted before. (lingers delays every delete,
 	// but is extended only by a loss that leavesMargin.)
 	margins deadline
 }
@@ -208,14 +208,14 @@ func (n *Node) Guard() (unguard func(), ok bool) {
 func (n *Node) InUse() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.life.guarded > 0 || n.life.stays.remaining() > 0
+	return n.life.guarded > 0 || n.life.lingers.remaining() > 0
 }
 
 // Linger keeps the znode for d from now on, however n ends before that.
 func (n *Node) Linger(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.life.stays.extend(d)
+	n.life.lingers.extend(d)
 }
 
 // HasEnded turns true inside of Hooks.End, in one step with Lost, before Ended is done.
@@ -236,7 +236,7 @@ func (n *Node) Hold() error {
 		return ErrEnded
 	}
 	// Before Conn.Hold: the holder must be notified of a loss right behind that.
-	n.life.state, n.life.wasHeld = stateHeld, true
+	n.life.state, n.life.reliedOn = stateHeld, true
 	n.mu.Unlock()
 	err := n.conn.Hold(n.Path, n.spec.LossMargin)
 	switch {
@@ -274,7 +274,7 @@ func (n *Node) Approach() (proof *calls.Pending[struct{}]) {
 func (n *Node) unhold() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.life.wasHeld = false
+	n.life.reliedOn = false
 	if n.life.state == stateHeld {
 		n.life.state = stateQueued
 	}
@@ -283,7 +283,7 @@ func (n *Node) unhold() {
 // isReliedOnLocked reports whether somebody relies on n, or did when it ended: the
 // Tenants if the znode is cached, else the holder.
 func (n *Node) isReliedOnLocked() bool {
-	return n.life.wasHeld && (!n.spec.Cached || len(n.life.tenants) > 0)
+	return n.life.reliedOn && (!n.spec.Cached || len(n.life.tenants) > 0)
 }
 
 // IsIdle tells whether nobody uses a Node, nor waits with it: it is cached, held and has
@@ -406,7 +406,7 @@ func (n *Node) Lose(cause error) {
 func (n *Node) tellLoss(cause error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.life.wasHeld {
+	if n.life.reliedOn {
 		n.loseLocked(cause)
 	}
 }
@@ -460,19 +460,19 @@ func (n *Node) endOnce(cause error) bool {
 	// This process has decided that by itself, so the znode is there. The holder has its
 	// margin in which to stop, and the znode keeps others out meanwhile.
 	if n.isReliedOnLocked() && leavesMargin(cause) {
-		l.stays.extend(n.spec.LossMargin)
+		l.lingers.extend(n.spec.LossMargin)
 	}
-	stays := l.stays.remaining()
+	after := l.lingers.remaining()
 	if l.times != nil && l.times.cancel != nil {
 		l.times.cancel()
 	}
 	n.self.stopLocked()
-	if !l.wasHeld || errors.Is(cause, ErrLeft) {
+	if !l.reliedOn || errors.Is(cause, ErrLeft) {
 		n.abandonLocked() // else StartLeaving does, when the holder has stopped
 	}
 	// Set before Ended is done: GiveUp and StartLeaving read it after that.
 	n.ended.removal = calls.Start(n.conn, func() (none struct{}, _ error) {
-		_ = n.conn.Pause(context.Background(), stays) // it ends with the connection
+		_ = n.conn.Pause(context.Background(), after) // it ends with the connection
 		return none, n.remove(cause)
 	})
 	return true
@@ -628,9 +628,9 @@ func (n *Node) deleteOutlivedLocked() {
 		return
 	}
 	// Those that were notified of the loss may still be busy, each for its margin.
-	stays := max(n.life.stays.remaining(), n.life.margins.remaining())
+	after := max(n.life.lingers.remaining(), n.life.margins.remaining())
 	calls.Start(n.conn, func() (none struct{}, _ error) {
-		_ = n.conn.Pause(context.Background(), stays)
+		_ = n.conn.Pause(context.Background(), after)
 		return none, deleteOrInsist(n.conn, n.spec.Log, n.Path, n.delete, func(error) {})
 	})
 }
