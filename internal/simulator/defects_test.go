@@ -61,7 +61,7 @@ var defects = []plant.Defect{
 			Replace("len(v.queue) <= v.most", "len(v.queue) <= v.most+1")),
 	plant.New("the znode of a hold that has ended goes before its margin is over",
 		plant.In("internal/znode", "Node.endOnce").
-			Replace("n.conn.Pause(context.Background(), after)", "stays")),
+			Replace("n.conn.Pause(context.Background(), after)", "after")),
 	plant.New("passes without bound while another process waits",
 		plant.In("internal/lockcache", "generation.roomLocked").
 			Replace("g.policy.MaxHandovers", "math.MaxInt")),
