@@ -209,12 +209,15 @@ func (g *group) read(ctx context.Context, name string) *calls.Pending[*known] {
 	})
 }
 
-// await waits for the watch on a member.
+// await waits for the watch on a member, until the client has closed it: between its
+// event and that it seems to be pending, and a read would share it.
 func (g *group) await(ctx context.Context, k *known) {
-	select {
-	case <-k.events:
-	case <-ctx.Done():
-		return
+	for open := true; open; {
+		select {
+		case _, open = <-k.events:
+		case <-ctx.Done():
+			return
+		}
 	}
 	close(k.changed)
 	select {

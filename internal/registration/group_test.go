@@ -63,6 +63,26 @@ func text(members []registration.Member) (all string) {
 	return all
 }
 
+// The client closes a watch right behind its event. If a member was read again between
+// the two, its watch seemed to be pending, and the next change was not seen.
+func TestAWatchIsOverWhenItIsClosed(t *testing.T) {
+	bubble(t, func(t *testing.T, c *zktest.Cluster) {
+		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
+		count(t, us).slow = 100 * time.Millisecond
+		mkdir(t, other)
+		one := join(t, other, "a", "first")
+		w := watch(t, us)
+		require.Equal(t, "a=first ", w.next(t))
+		for _, data := range []string{"second", "third"} {
+			_, err := other.Set(one, []byte(data), -1)
+			require.NoError(t, err)
+			require.Equal(t, "a="+data+" ", w.next(t))
+		}
+		require.NoError(t, other.Delete(one, -1)) // which ends its watch
+		require.Empty(t, w.next(t))
+	})
+}
+
 func TestMembersAreReadInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, c *zktest.Cluster) {
 		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")

@@ -37,6 +37,7 @@ type counted struct {
 	*zk.Conn
 	answer  chan struct{} // a create is answered once it is closed; nil: at once
 	deaf    bool          // the watches on data do not fire
+	slow    time.Duration // how long after its event a watch on data is closed
 	tooLong bool          // all data are longer than the client accepts
 	mu      sync.Mutex    // guards what follows
 	asked   []request
@@ -118,10 +119,25 @@ func (c *counted) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 		return nil, nil, nil, outcome.ReplyTooLong{}
 	}
 	data, stat, events, err := c.Conn.GetW(path)
-	if c.deaf {
+	switch {
+	case c.deaf:
 		events = make(chan zk.Event)
+	case c.slow > 0 && err == nil:
+		events = closedLate(events, c.slow)
 	}
 	return data, stat, events, err
+}
+
+// closedLate passes an event on, and closes the channel a moment after that: the client's
+// goroutine may be stopped between the two.
+func closedLate(events <-chan zk.Event, after time.Duration) <-chan zk.Event {
+	late := make(chan zk.Event, 1)
+	go func() {
+		late <- <-events
+		time.Sleep(after)
+		close(late)
+	}()
+	return late
 }
 
 func (c *counted) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
