@@ -209,15 +209,13 @@ func (g *group) read(ctx context.Context, name string) *calls.Pending[*known] {
 	})
 }
 
-// await waits for the watch on a member, until the client has closed it: between its
-// event and that it seems to be pending, and a read would share it.
+// await waits for the watch on a member.
 func (g *group) await(ctx context.Context, k *known) {
-	for open := true; open; {
-		select {
-		case _, open = <-k.events:
-		case <-ctx.Done():
-			return
-		}
+	select {
+	case <-k.events:
+		g.conn.Received(zkpath.Join(g.dir, k.Name), k.events)
+	case <-ctx.Done():
+		return
 	}
 	close(k.changed)
 	select {

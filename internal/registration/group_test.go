@@ -65,10 +65,11 @@ func text(members []registration.Member) (all string) {
 
 // The client closes a watch right behind its event. If a member was read again between
 // the two, its watch seemed to be pending, and the next change was not seen.
-func TestAWatchIsOverWhenItIsClosed(t *testing.T) {
+func TestAWatchIsOverWithItsEvent(t *testing.T) {
 	bubble(t, func(t *testing.T, c *zktest.Cluster) {
 		us, other := newPeer(t, c, "us"), newPeer(t, c, "other")
-		count(t, us).slow = 100 * time.Millisecond
+		asked := count(t, us)
+		asked.slow = 100 * time.Millisecond
 		mkdir(t, other)
 		one := join(t, other, "a", "first")
 		w := watch(t, us)
@@ -78,8 +79,14 @@ func TestAWatchIsOverWhenItIsClosed(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "a="+data+" ", w.next(t))
 		}
-		require.NoError(t, other.Delete(one, -1)) // which ends its watch
-		require.Empty(t, w.next(t))
+		asked.reset()
+		two := join(t, other, "b", "more")
+		require.Equal(t, "a=third b=more ", w.next(t))
+		require.Equal(t, []string{"list", "watch"}, asked.ops())
+		for _, member := range []string{one, two} { // that ends their watches
+			require.NoError(t, other.Delete(member, -1))
+			w.next(t)
+		}
 	})
 }
 

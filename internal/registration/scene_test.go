@@ -37,7 +37,7 @@ type counted struct {
 	*zk.Conn
 	answer  chan struct{} // a create is answered once it is closed; nil: at once
 	deaf    bool          // the watches on data do not fire
-	slow    time.Duration // how long after its event a watch on data is closed
+	slow    time.Duration // how long after its event a watch is closed
 	tooLong bool          // all data are longer than the client accepts
 	mu      sync.Mutex    // guards what follows
 	asked   []request
@@ -144,7 +144,11 @@ func (c *counted) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, e
 	if err := c.noteRead("list", path); err != nil {
 		return nil, nil, nil, err
 	}
-	return c.Conn.ChildrenW(path)
+	children, stat, events, err := c.Conn.ChildrenW(path)
+	if c.slow > 0 && err == nil {
+		events = closedLate(events, c.slow)
+	}
+	return children, stat, events, err
 }
 
 func (c *counted) Delete(path string, version int32) error {

@@ -60,9 +60,11 @@ func (w *Wakers) Sleep(
 		by = BlockerEnded
 	case ev = <-w.Watch:
 		by = WatchFired
+		conn.Received(w.Path, w.Watch)
 		noteDeletions(conn, w.Path, ev)
 	case ev = <-w.Beyond:
 		by = BeyondFired
+		conn.Received(w.BeyondPath, w.Beyond)
 		noteDeletions(conn, w.BeyondPath, ev)
 	case <-w.BeyondSet:
 		by = BeyondAnswered

@@ -200,6 +200,20 @@ func (ws *Watches) pendingLocked(key watchKey) *watch {
 	return nil
 }
 
+// Received is called by whoever has received the event of a watch on path, before it reads
+// there again. The client closes the channel right behind the event, but not at once:
+// until then the watch would seem to be pending, and be shared.
+func (ws *Watches) Received(path string, events <-chan zk.Event) {
+	ws.conn.mu.Lock()
+	defer ws.conn.mu.Unlock()
+	for _, children := range [...]bool{false, true} {
+		key := watchKey{path, children}
+		if w := ws.shared[key]; w != nil && w.set.Ended() && w.events == events {
+			delete(ws.shared, key)
+		}
+	}
+}
+
 // sweepLocked forgets the shared watches that are over, and returns how many are left.
 func (ws *Watches) sweepLocked() (left int) {
 	for key, w := range ws.shared {
