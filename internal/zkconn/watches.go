@@ -200,9 +200,9 @@ func (ws *Watches) pendingLocked(key watchKey) *watch {
 	return nil
 }
 
-// Received is called by whoever has received the event of a watch on path, before it reads
-// there again. The client closes the channel right behind the event, but not at once:
-// until then the watch would seem to be pending, and be shared.
+// Received is called by whoever has received the event of a watch on path, before it
+// reads there again. The client closes the channel right behind the event, but not at
+// once: until then the watch would seem to be pending, and be shared.
 func (ws *Watches) Received(path string, events <-chan zk.Event) {
 	ws.conn.mu.Lock()
 	defer ws.conn.mu.Unlock()
