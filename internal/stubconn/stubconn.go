@@ -4,6 +4,7 @@ package stubconn
 
 import (
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 // A Conn has a queue of one. A call of what it does not have panics.
 type Conn struct {
 	zkconn.Client
+
+	mu   sync.Mutex
 	Name string // of its znode; set by Create
 }
 
@@ -37,17 +40,23 @@ func Use(t *testing.T, client zkconn.Client) *zkconn.Conn {
 
 // Create is of a zkconn.Client, like all that follow.
 func (c *Conn) Create(path string, _ []byte, _ int32, _ []zk.ACL) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.Name = path[len("/lock/"):] + "0000000000"
 	return path + "0000000000", nil
 }
 
-// Children lists the znode.
+// Children lists the znode. It may be asked while Create is.
 func (c *Conn) Children(string) ([]string, *zk.Stat, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return []string{c.Name}, &zk.Stat{Pzxid: 1}, nil
 }
 
 // ChildrenW lists the znode. Its watch never fires.
 func (c *Conn) ChildrenW(string) ([]string, *zk.Stat, <-chan zk.Event, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return []string{c.Name}, &zk.Stat{Pzxid: 1}, make(chan zk.Event), nil
 }
 
