@@ -114,11 +114,11 @@ func (l *LeaderLatch) Close(ctx context.Context) error {
 		}()
 		return wrap("close", l.lock.path, errStillLeaving)
 	}
-	leaving := l.leave()
-	if errors.Is(leaving.err, ErrNotOwner) { // there was nothing to leave
+	left := l.leave()
+	if errors.Is(left.err, ErrNotOwner) { // there was nothing to leave
 		return nil
 	}
-	return wrap("close", l.lock.path, leaving.finish(ctx, nil))
+	return wrap("close", l.lock.path, left.finish(ctx, nil))
 }
 
 // leaveTurnWithin is more than an Await takes to return once its ctx is done, unless an

@@ -44,9 +44,7 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 	if err := usable("acquire", m.where(), a.ctx); err != nil {
 		return nil, err
 	}
-	who, by := m.lockFor(&a.caller)
-	of := m.beginCallLocked(who, by, new(stay))
-	m.unlock(by)
+	of, by := m.begin(a.caller)
 	defer func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -57,6 +55,13 @@ func (m *leaseLock) acquire(a acquisition) (hold *Hold, err error) {
 		return hold
 	})
 	return hold, err
+}
+
+// begin returns the stay of a call that is not granted yet, and what named its owner.
+func (m *leaseLock) begin(c caller) (of *stay, by *naming) {
+	who, by := m.lockFor(&c)
+	defer m.unlock(by)
+	return m.beginCallLocked(who, by, new(stay)), by
 }
 
 // record makes the record of what was acquired, before anybody else has it: of a lease,

@@ -40,7 +40,7 @@ func TestACtxOfAReleasedHoldNamesNobody(t *testing.T) {
 	lock := newLeaseLock(nil, 1)
 	calls := caller{self: aNewOwner()}
 	first := lock.acquired(calls)
-	of, by := lock.begins(calls) // another call of the owner's is under way
+	of, by := lock.begin(calls) // another call of the owner's is under way
 	lock.unrecordLocked(first.stay)
 	lock.recordLocked(of, by)
 
@@ -50,16 +50,9 @@ func TestACtxOfAReleasedHoldNamesNobody(t *testing.T) {
 	require.Equal(t, ctx.self, ctx.ownerAt(&lock.book))
 }
 
-// begins returns the stay of a call, as acquire does.
-func (m *leaseLock) begins(c caller) (of *stay, by *naming) {
-	who, by := m.lockFor(&c)
-	defer m.unlock(by)
-	return m.beginCallLocked(who, by, new(stay)), by
-}
-
 // acquired is the record of a call that acquired it.
 func (m *leaseLock) acquired(c caller) *Hold {
-	return m.recordLocked(m.begins(c))
+	return m.recordLocked(m.begin(c))
 }
 
 func (m *leaseLock) recordLocked(of *stay, by *naming) *Hold {
@@ -72,7 +65,7 @@ func (m *leaseLock) recordLocked(of *stay, by *naming) *Hold {
 // manyRecords returns a multi lock with n records, and who has acquired them.
 func manyRecords(n int) (*multiLock, caller) {
 	member, calls := newLeaseLock(nil, 1), caller{self: aNewOwner()}
-	of, _ := member.begins(calls)
+	of, _ := member.begin(calls)
 	m := new(multiLock)
 	for range n {
 		m.record([]*Hold{{

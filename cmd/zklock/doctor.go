@@ -53,7 +53,7 @@ const exitFindings = 1
 
 func doctorCommand(c *connection, stdout io.Writer) *cli.Command {
 	deadlocks := false
-	d := &doctor{stdout: stdout} // also after an outage: it says nothing twice
+	d := &doctor{stdout: stdout} // of both looks, so that it says nothing twice
 	examine := onPath(c, func(
 		ctx context.Context, client *recipes.Client, path string,
 	) (err error) {
@@ -82,8 +82,8 @@ func doctorCommand(c *connection, stdout io.Writer) *cli.Command {
 			if codeOf(err) != exitUnavailable {
 				return err
 			}
-			to, wrong := c.check()
-			if d.target = to; wrong == nil { // which server is it?
+			if to, wrong := c.check(); wrong == nil { // which server is it?
+				d.target = to
 				_ = d.servers(ctx)
 			}
 			return err

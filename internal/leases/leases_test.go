@@ -40,13 +40,6 @@ func enterGate(t *testing.T, s *zkconn.Conn) *znode.Node {
 	return gate
 }
 
-// A maximum that does not change.
-func fixed(most int) leases.Maximum {
-	return func(context.Context, bool) (int, <-chan zk.Event, error) {
-		return most, nil, nil
-	}
-}
-
 // request asks for n leases from the gate.
 func request(gate *znode.Node, n int, maximum leases.Maximum) leases.Request {
 	return leases.Request{
@@ -78,7 +71,7 @@ func TestABatchWaitsForRoom(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			nodes, err = leases.Enter(bounded(t), us.S, request(gate, 2, fixed(4)))
+			nodes, err = leases.Enter(bounded(t), us.S, request(gate, 2, leases.Fixed(4)))
 		}()
 		time.Sleep(5 * time.Minute)
 		require.Len(t, us.Nodes(), 5)
@@ -100,7 +93,7 @@ func TestABatchTellsOfTheRoomThereWas(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := leases.Enter(ctx, us.S, request(enterGate(t, us.S), 2, fixed(4)))
+		_, err := leases.Enter(ctx, us.S, request(enterGate(t, us.S), 2, leases.Fixed(4)))
 		require.ErrorContains(t, err, "2 wanted, 3 of 4 taken")
 	})
 }
@@ -109,7 +102,7 @@ func TestABatchTellsOfTheRoomThereWas(t *testing.T) {
 func TestOneLeaseWaitsInTheDirectory(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us := newPeer(t, cluster, "us")
-		r := request(enterGate(t, us.S), 1, fixed(0))
+		r := request(enterGate(t, us.S), 1, leases.Fixed(0))
 		r.SingleAttempt = true
 		_, err := leases.Enter(bounded(t), us.S, r)
 		require.ErrorIs(t, err, wait.ErrBusy)
@@ -158,7 +151,7 @@ func TestABatchListsBehindItsLastCreate(t *testing.T) {
 		}
 		gate := enterGate(t, us.S)
 		nodes, err := leases.Enter(
-			bounded(t), connOf(t, conn), request(gate, 2, fixed(2)))
+			bounded(t), connOf(t, conn), request(gate, 2, leases.Fixed(2)))
 		require.NoError(t, err)
 		require.Len(t, nodes, 2)
 		require.Empty(t, listed, "it has listed twice")
@@ -196,7 +189,7 @@ func TestTheTokensOfABatchAreBelowThoseBehind(t *testing.T) {
 		gate := enterGate(t, us.S)
 		conn := &listingConn{Conn: us.Conn, do: func() { other.Occupy() }}
 		nodes, err := leases.Enter(
-			bounded(t), connOf(t, conn), request(gate, 2, fixed(3)))
+			bounded(t), connOf(t, conn), request(gate, 2, leases.Fixed(3)))
 		require.NoError(t, err)
 		for _, n := range nodes {
 			require.Equal(t, us.Czxid(n.Path), n.Token())
@@ -219,7 +212,7 @@ func TestTheLongestHoldOfABatchCountsFromItsGrant(t *testing.T) {
 		us.Remove(us.Occupy()) // the directory is there
 		gate := enterGate(t, us.S)
 		conn := readingConn{&listingConn{Conn: us.Conn, do: func() { other.Occupy() }}}
-		r := request(gate, 2, fixed(3))
+		r := request(gate, 2, leases.Fixed(3))
 		r.Spec.MaxHold = 2 * time.Second
 		nodes, err := leases.Enter(bounded(t), connOf(t, conn), r)
 		require.NoError(t, err)
@@ -234,7 +227,7 @@ func TestABatchWithAGateOfAnotherSession(t *testing.T) {
 	bubble(t, func(t *testing.T, cluster *zktest.Cluster) {
 		us, other := newPeer(t, cluster, "us"), newPeer(t, cluster, "other")
 		_, err := leases.Enter(
-			bounded(t), us.S, request(enterGate(t, other.S), 2, fixed(2)))
+			bounded(t), us.S, request(enterGate(t, other.S), 2, leases.Fixed(2)))
 		require.ErrorIs(t, err, znode.ErrGone)
 		require.Empty(t, us.Nodes())
 	})
@@ -266,7 +259,7 @@ func TestABusyTryGoesBeforeItsGate(t *testing.T) {
 		taken := other.Occupy()
 		conn := &deletingConn{Conn: us.Conn}
 		s := connOf(t, conn)
-		r := request(enterGate(t, s), 2, fixed(2))
+		r := request(enterGate(t, s), 2, leases.Fixed(2))
 		r.SingleAttempt = true
 		_, err := leases.Enter(bounded(t), s, r)
 		require.ErrorIs(t, err, wait.ErrBusy)
@@ -353,7 +346,7 @@ func TestABatchWhoseGateIsLostBehindTheList(t *testing.T) {
 			other.Remove(gate.Path)
 			<-gate.Ended().Done()
 		}
-		nodes, err := leases.Enter(bounded(t), s, request(gate, 2, fixed(4)))
+		nodes, err := leases.Enter(bounded(t), s, request(gate, 2, leases.Fixed(4)))
 		require.ErrorIs(t, err, znode.ErrGone)
 		require.Empty(t, nodes)
 		require.Equal(t, 1, lists)

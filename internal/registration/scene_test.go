@@ -119,22 +119,22 @@ func (c *counted) GetW(path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 		return nil, nil, nil, outcome.ReplyTooLong{}
 	}
 	data, stat, events, err := c.Conn.GetW(path)
-	switch {
-	case c.deaf:
+	if c.deaf {
 		events = make(chan zk.Event)
-	case c.slow > 0 && err == nil:
-		events = closedLate(events, c.slow)
 	}
-	return data, stat, events, err
+	return data, stat, c.closedLate(events), err
 }
 
-// closedLate passes an event on, and closes the channel a moment after that: the client's
-// goroutine may be stopped between the two.
-func closedLate(events <-chan zk.Event, after time.Duration) <-chan zk.Event {
+// closedLate is a watch that passes its event on, and is closed a moment after that, if
+// it is slow: the client's goroutine may be stopped between the two.
+func (c *counted) closedLate(events <-chan zk.Event) <-chan zk.Event {
+	if c.slow == 0 || events == nil {
+		return events
+	}
 	late := make(chan zk.Event, 1)
 	go func() {
 		late <- <-events
-		time.Sleep(after)
+		time.Sleep(c.slow)
 		close(late)
 	}()
 	return late
@@ -145,10 +145,7 @@ func (c *counted) ChildrenW(path string) ([]string, *zk.Stat, <-chan zk.Event, e
 		return nil, nil, nil, err
 	}
 	children, stat, events, err := c.Conn.ChildrenW(path)
-	if c.slow > 0 && err == nil {
-		events = closedLate(events, c.slow)
-	}
-	return children, stat, events, err
+	return children, stat, c.closedLate(events), err
 }
 
 func (c *counted) Delete(path string, version int32) error {
